@@ -1,7 +1,7 @@
 //! How a verb ends: exit codes, and the one line that gives the reason.
 
 use crate::standard_error;
-use model::kind::Concluded;
+use model::kind::Head;
 use model::limit::{self, LimitState};
 use model::plan::Refused;
 use model::record::{Exit, Outcome};
@@ -130,11 +130,11 @@ pub fn of_outcome(outcome: &Outcome) -> ExitCode {
 
 /// The exit code after a measurement with this finding. A measurement that did not end as planned precedes its limits: they were not
 /// judged by all that was asked for.
-pub fn of_finding(finding: &impl Concluded) -> ExitCode {
-    if *finding.outcome() != Outcome::Completed {
-        return of_outcome(finding.outcome());
+pub fn of_finding(head: &Head) -> ExitCode {
+    if head.outcome != Outcome::Completed {
+        return of_outcome(&head.outcome);
     }
-    let limits = finding.limits();
+    let limits = &head.limits;
     for limit in limit::not_kept(limits) {
         complain(&report::limits::sentence(limit));
     }

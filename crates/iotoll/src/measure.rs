@@ -14,7 +14,7 @@ use lab::session::Settings;
 use lab::store::Saved;
 use lab::workload::target::Created;
 use model::experiment::Around;
-use model::kind::{self, Concluded, Recorded};
+use model::kind::{self, Recorded};
 use model::limit::Limit;
 use model::origin::CommandLine;
 use model::plan::service::{Names, Service, ServicePlan, resolve};
@@ -189,7 +189,7 @@ where
     // First of all, so that no study that fails can lose it.
     let saved = (verb.save)(&record, &saving);
     let finding = conclude(&verb, &record, stored.as_ref(), saved, &results, output)?;
-    Ok((verb.exit_code)(&record, &interruption).unwrap_or_else(|| failure::of_finding(&finding)))
+    Ok((verb.exit_code)(&record, &interruption).unwrap_or_else(|| failure::of_finding(finding.as_ref())))
 }
 
 /// Studies a record, writes the report beside it, and prints the finding. It is printed even if saving failed: nothing else is left of
@@ -218,7 +218,7 @@ where
         saving::note(&saved, verb.files, written.is_ok(), note);
         written
     });
-    if let Outcome::Failed(why) = finding.outcome()
+    if let Outcome::Failed(why) = &finding.as_ref().outcome
         && let Some(more) = (verb.after_failure)(record)
     {
         failure::complain(&format!("{why}{more}"));

@@ -58,7 +58,7 @@ fn show<R: Recorded<Finding: Finding>>(path: &Path, arguments: &ReportArguments)
     if format.is_of_fio() && finding.own_run().is_none() {
         return Err(bad(format!("--format {}: {}: {ONLY_RUNS}", format.name(), path.display())));
     }
-    let judged = is_judged.then(|| failure::of_finding(&finding));
+    let judged = is_judged.then(|| failure::of_finding(finding.as_ref()));
     stdout::print(&finding, arguments.shown, Some(folder_of(path)))?;
     Ok(judged.unwrap_or(ExitCode::SUCCESS))
 }

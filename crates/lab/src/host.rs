@@ -6,6 +6,7 @@
 pub mod storage;
 
 use crate::error::{Error, Result};
+use crate::proc_files::of_lines;
 use crate::sysroot::{Sysroot, listed};
 use flate2::read::GzDecoder;
 use model::record::Host;
@@ -163,10 +164,7 @@ fn mitigations(root: &Sysroot) -> Vec<String> {
 }
 
 fn memory(root: &Sysroot) -> Bytes {
-    let kibibytes = root.text("proc/meminfo").and_then(|text| {
-        let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-        line.split_whitespace().next()?.parse::<u64>().ok()
-    });
+    let kibibytes = root.text("proc/meminfo").and_then(|text| of_lines(&text, "MemTotal"));
     Bytes(kibibytes.unwrap_or(0).saturating_mul(1024))
 }
 

@@ -4,7 +4,7 @@
 //! Copies of jobs with their files enter, readings leave. What a reading means is decided in `model::page_cache`.
 
 use crate::error::{Error, Result};
-use crate::proc_files::{children_of, numbered, tasks_of};
+use crate::proc_files::{children_of, numbered, of_lines, of_list, tasks_of};
 use crate::workload::JobCopy;
 use crate::workload::target::Span;
 use model::page_cache::{CachedPages, is_buffered};
@@ -114,8 +114,7 @@ impl CachedFiles {
 /// Pages of the machine that wait to be written, or are being written.
 pub(crate) fn dirty() -> Option<Bytes> {
     let text = std::fs::read_to_string("/proc/vmstat").ok()?;
-    let of = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
-    let pages = of("nr_dirty ")?.saturating_add(of("nr_writeback ")?);
+    let pages = of_list(&text, "nr_dirty")?.saturating_add(of_list(&text, "nr_writeback")?);
     Some(Bytes(pages.saturating_mul(u64::try_from(rustix::param::page_size()).ok()?)))
 }
 
@@ -180,12 +179,12 @@ const MOST_PROCESSES: usize = 256;
 /// Bytes read from storage for this process and the children that it waited for; `None` if the kernel does not report
 /// it.
 pub(crate) fn own_storage_read() -> Option<Bytes> {
-    read_bytes(&fs::read_to_string("/proc/self/io").ok()?)
+    of_lines(&fs::read_to_string("/proc/self/io").ok()?, "read_bytes").map(Bytes)
 }
 
 /// The same for another process.
 pub(crate) fn storage_read_of(process: u32) -> Option<Bytes> {
-    read_bytes(&fs::read_to_string(format!("/proc/{process}/io")).ok()?)
+    of_lines(&fs::read_to_string(format!("/proc/{process}/io")).ok()?, "read_bytes").map(Bytes)
 }
 
 /// The same for a process and its live descendants; ended ones count with the parent that waited for them.
@@ -198,7 +197,7 @@ pub(crate) fn storage_read_of_tree(root: u32) -> Option<Bytes> {
             return None;
         }
         match fs::read_to_string(format!("/proc/{process}/io")) {
-            Ok(text) => sum = Some(sum.unwrap_or(Bytes(0)) + read_bytes(&text)?),
+            Ok(text) => sum = Some(sum.unwrap_or(Bytes(0)) + Bytes(of_lines(&text, "read_bytes")?)),
             // The reads of another user's process are unknown, so the sum is too.
             Err(error) if error.kind() == ErrorKind::PermissionDenied => return None,
             // A process that has just ended is missing only until its parent waits for it.
@@ -208,11 +207,6 @@ pub(crate) fn storage_read_of_tree(root: u32) -> Option<Bytes> {
         processes.extend(threads.flat_map(|thread| children_of(process, thread)));
     }
     sum
-}
-
-fn read_bytes(text: &str) -> Option<Bytes> {
-    let line = text.lines().find_map(|line| line.strip_prefix("read_bytes:"))?;
-    line.trim().parse().ok().map(Bytes)
 }
 
 #[cfg(test)]
@@ -273,9 +267,9 @@ mod tests {
     #[test]
     fn read_bytes_is_the_line_of_that_name() {
         let text = "rchar: 6976\nwchar: 0\nsyscr: 10\nsyscw: 0\nread_bytes: 4096\nwrite_bytes: 8192\n";
-        assert_eq!(read_bytes(text), Some(Bytes(4096)));
-        assert_eq!(read_bytes("rchar: 1\n"), None);
-        assert_eq!(read_bytes("read_bytes: much\n"), None);
+        assert_eq!(of_lines(text, "read_bytes"), Some(4096));
+        assert_eq!(of_lines("rchar: 1\n", "read_bytes"), None);
+        assert_eq!(of_lines("read_bytes: much\n", "read_bytes"), None);
     }
 
     #[test]

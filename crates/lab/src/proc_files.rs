@@ -48,6 +48,12 @@ pub(crate) fn of_table(text: &str, prefix: &str, name: &str) -> Option<u64> {
     lines.next()?.split_whitespace().nth(place)?.parse().ok()
 }
 
+/// A number of a list of names with a colon and values.
+pub(crate) fn of_lines(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line?.split_whitespace().next()?.parse().ok()
+}
+
 /// A number of a list of names and values.
 pub(crate) fn of_list(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find(|line| line.split_whitespace().next() == Some(name))?;
@@ -66,7 +72,7 @@ pub(crate) struct Stat {
     /// When it started, if the line says so: ticks of the kernel since boot.
     pub(crate) started: Option<u64>,
     /// Its CPU, and its priority if that is a real-time one.
-    cpu: Option<u64>,
+    pub(crate) cpu: Option<u32>,
     real_time_priority: Option<u64>,
 }
 
@@ -82,7 +88,7 @@ impl Stat {
         Self::read(&Path::new("/proc").join(process.to_string()))
     }
 
-    fn parse(stat: &str) -> Option<Self> {
+    pub(crate) fn parse(stat: &str) -> Option<Self> {
         // pid (comm) state ppid pgrp …; comm may contain any byte. proc_pid_stat(5) counts fields from 1, and these from the third on.
         let (head, tail) = stat.rsplit_once(')')?;
         let fields: Vec<&str> = tail.split_whitespace().collect();
@@ -94,7 +100,7 @@ impl Stat {
             group: number(5).and_then(|group| u32::try_from(group).ok()),
             flags: number(9)?,
             started: number(22),
-            cpu: number(39),
+            cpu: number(39).and_then(|cpu| u32::try_from(cpu).ok()),
             real_time_priority: number(40).filter(|priority| *priority > 0),
         })
     }
@@ -130,7 +136,7 @@ pub(crate) fn real_time_tasks() -> Vec<Holder> {
 fn real_time_task(stat: Stat) -> Option<Holder> {
     let ready = stat.state == 'R' && !stat.is_kernel();
     let priority = u32::try_from(stat.real_time_priority?).ok().filter(|_| ready)?;
-    Some(Holder { name: stat.name, priority, cpu: u32::try_from(stat.cpu?).ok()? })
+    Some(Holder { name: stat.name, priority, cpu: stat.cpu? })
 }
 
 /// The live descendants of a process, as far as their parents live: some 10 µs for each process of the machine.

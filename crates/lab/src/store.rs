@@ -284,7 +284,7 @@ impl Saver {
     /// When they cannot be written.
     pub fn begin(&self, envelope: &Envelope, header: &impl Serialize) -> Result<()> {
         if let Some(mut growing) = self.growing() {
-            growing.file.append(ENVELOPE, envelope)?;
+            growing.file.append(ENVELOPE, envelope, true)?;
         }
         self.append("header", header)
     }
@@ -294,7 +294,7 @@ impl Saver {
     /// # Errors
     /// When it cannot be written.
     pub fn append(&self, key: &str, line: &impl Serialize) -> Result<()> {
-        self.growing().map_or(Ok(()), |mut growing| growing.file.append(key, line))
+        self.growing().map_or(Ok(()), |mut growing| growing.file.append(key, line, true))
     }
 
     /// Writes a line. The kernel decides when it comes to the disk, because a sync would disturb what is measured.
@@ -302,15 +302,15 @@ impl Saver {
     /// # Errors
     /// When it cannot be written.
     pub(crate) fn append_unsynced(&self, key: &str, line: &impl Serialize) -> Result<()> {
-        self.growing().map_or(Ok(()), |mut growing| growing.file.append_unsynced(key, line))
+        self.growing().map_or(Ok(()), |mut growing| growing.file.append(key, line, false))
     }
 
     /// Begins a record that the complete one will replace. Without space there is no growing record; saving the complete one
     /// reports the error.
     pub(crate) fn begin_growing(&self, record: &Record) {
         let Some(mut growing) = self.growing() else { return };
-        let begun = growing.file.append_unsynced(ENVELOPE, &record.envelope);
-        growing.whole = begun.and_then(|()| growing.file.append_unsynced("begun", record)).is_ok();
+        let begun = growing.file.append(ENVELOPE, &record.envelope, false);
+        growing.whole = begun.and_then(|()| growing.file.append("begun", record, false)).is_ok();
         if !growing.whole {
             growing.file.remove();
         }
@@ -323,7 +323,7 @@ impl Saver {
 
     fn grow<L: Serialize>(&self, key: &str, line: impl FnOnce() -> L) {
         let Some(mut growing) = self.growing().filter(|growing| growing.whole) else { return };
-        growing.whole = growing.file.append_unsynced(key, &line()).is_ok();
+        growing.whole = growing.file.append(key, &line(), false).is_ok();
     }
 
     /// Whether this very file lies at `path`.

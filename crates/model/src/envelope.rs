@@ -28,6 +28,8 @@ struct Row {
     kind: Kind,
     /// The name in the envelope.
     name: &'static str,
+    /// The schema name in the JSON of its findings.
+    schema: &'static str,
     /// The noun for messages: "the record of a run".
     noun: &'static str,
     /// The commands that create it.
@@ -38,18 +40,16 @@ struct Row {
 }
 
 static KINDS: [Row; 5] = [
-    Row { kind: Kind::Cost, name: "cost", noun: "a run", made_by: "iotoll run or iotoll cost", method_version: 5 },
-    Row { kind: Kind::Compare, name: "compare", noun: "a comparison", made_by: "iotoll compare", method_version: 5 },
-    Row {
-        kind: Kind::Guest,
-        name: "guest",
-        noun: "a measurement of guests",
-        made_by: "iotoll guest run",
-        method_version: 1,
-    },
-    Row { kind: Kind::Ftq, name: "ftq", noun: "a recording", made_by: "iotoll ftq", method_version: 2 },
-    Row { kind: Kind::Blast, name: "blast", noun: "a blast of packets", made_by: "iotoll blast", method_version: 5 },
+    row(Kind::Cost, ["cost", "iotoll.run/1", "a run", "iotoll run or iotoll cost"], 5),
+    row(Kind::Compare, ["compare", "iotoll.compare/1", "a comparison", "iotoll compare"], 5),
+    row(Kind::Guest, ["guest", "iotoll.guest/1", "a measurement of guests", "iotoll guest run"], 1),
+    row(Kind::Ftq, ["ftq", "iotoll.ftq/1", "a recording", "iotoll ftq"], 2),
+    row(Kind::Blast, ["blast", "iotoll.blast/1", "a blast of packets", "iotoll blast"], 5),
 ];
+
+const fn row(kind: Kind, [name, schema, noun, made_by]: [&'static str; 4], method_version: u32) -> Row {
+    Row { kind, name, schema, noun, made_by, method_version }
+}
 
 impl Kind {
     pub fn all() -> impl Iterator<Item = Self> {
@@ -64,6 +64,11 @@ impl Kind {
     /// Its name in the envelope.
     pub fn name(self) -> &'static str {
         self.row().name
+    }
+
+    /// The schema name in the JSON of its findings.
+    pub fn schema(self) -> &'static str {
+        self.row().schema
     }
 
     /// The noun for messages: "a run".

@@ -9,40 +9,25 @@ pub use job::{CopiesApart, DirectionFinding, JobFinding, LatencyBins, LatencyFin
 
 use crate::account::AccountKind;
 use crate::events::EventFinding;
-use crate::limit::LimitFinding;
-use crate::origin::Origin;
+use crate::kind::Head;
 use crate::page_cache::CacheFinding;
 use crate::placement::PlacementFinding;
-use crate::plan::service::Service;
 use crate::probe::Kind;
 use crate::profile::{AnnotatedFinding, ProfileFinding, StackFinding, SymbolFinding};
-use crate::record::{Canaries, Exit, Host, Outcome, TaskOwner};
+use crate::record::{Canaries, Exit, TaskOwner};
 use crate::stats::Estimate;
-use crate::stored::{StoredFinding, UnpairedChange};
-use crate::warning::Warning;
+use crate::stored::UnpairedChange;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// The schema name in the JSON.
-pub const SCHEMA: &str = "iotoll.run/1";
 
 /// The cost of a run or a command.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunFinding {
-    /// The schema name, `iotoll.run/1`.
-    pub schema: String,
-    /// Version of the method, which defines the meaning of the numbers.
-    pub method_version: u32,
-    /// What was measured, in one line: the job names or the command.
-    pub title: String,
-    /// Start of the measurement, in seconds since 1970.
-    pub started_unix_seconds: f64,
-    /// The command line, as typed.
-    pub command_line: Vec<String>,
+    /// Where it came from, and how it ended.
+    #[serde(flatten)]
+    pub head: Head,
     /// Source of the I/O count, in words; `null` for iotoll's own engines.
     pub counted_by: Option<String>,
-    /// The machine.
-    pub host: Host,
     /// All meters: what each sees, or why it is unavailable.
     pub meters: Vec<MeterFinding>,
     /// The events that were to be counted per I/O: what each is, or why it cannot be counted.
@@ -55,20 +40,8 @@ pub struct RunFinding {
     pub jobs: Vec<JobFinding>,
     /// The jobs, the copies of each merged: what reports show, and what caveats and limits are about.
     pub merged_jobs: Vec<JobFinding>,
-    /// The servers that iotoll started: name, command, URI and CPUs.
-    pub services: Vec<Service>,
-    /// The earlier measurement (`--stored`); `null` without one.
-    pub stored: Option<StoredFinding>,
-    /// The limits of `--fail-on`, each in every phase or job, the worst first.
-    pub limits: Vec<LimitFinding>,
     /// Speeds of canary operations before and after the measurement.
     pub canaries: Vec<Canaries>,
-    /// How the measurement ended.
-    pub outcome: Outcome,
-    /// Caveats, the gravest first.
-    pub warnings: Vec<Warning>,
-    /// The program that measured, and the files that its command line refers to.
-    pub origin: Origin,
 }
 
 /// A meter of this measurement.

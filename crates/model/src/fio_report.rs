@@ -50,7 +50,7 @@ pub struct FioReport {
 impl FioReport {
     /// The report of `finding`, which is that of a run of iotoll's own engines. `time` makes the text of seconds since 1970.
     pub fn of(finding: &RunFinding, bins: Bins, time: fn(f64) -> String) -> Self {
-        let started = finding.started_unix_seconds;
+        let started = finding.head.started_unix_seconds;
         let phase = |number: usize| finding.phases.get(number);
         let until =
             |number: usize| finding.phases.iter().take(number.saturating_add(1)).map(|phase| phase.wall_seconds).sum();
@@ -61,7 +61,7 @@ impl FioReport {
         });
         Self {
             fio_version: FIO_VERSION,
-            iotoll_version: finding.origin.iotoll_version.clone(),
+            iotoll_version: finding.head.origin.iotoll_version.clone(),
             timestamp: whole(started.floor()),
             timestamp_ms: whole((started * 1e3).floor()),
             time: time(started),

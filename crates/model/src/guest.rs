@@ -16,7 +16,7 @@ pub(crate) mod tests;
 pub use finding::GuestFinding;
 pub use plan::GuestPlan;
 pub use record::GuestRecord;
-pub(crate) use stored::quantities;
+pub(crate) use stored::{differences, quantities};
 pub use stored::{fits, study_against};
 pub use study::study;
 

@@ -4,7 +4,7 @@
 //! are those of [`stats::change_points`](crate::stats::change_points()).
 
 use crate::envelope::Envelope;
-use crate::kind::{Concluded, Recorded};
+use crate::kind::Recorded;
 use crate::limit::{Beyond, Bound, CHANGE, Limit, LimitFinding};
 use crate::origin::without;
 use crate::record::{Canaries, Host, Outcome};
@@ -20,16 +20,15 @@ use serde::{Deserialize, Serialize};
 pub struct Observation {
     path: String,
     envelope: Envelope,
-    host: Option<Host>,
+    host: Host,
     canaries: Vec<Canaries>,
     has_completed: bool,
     readings: Vec<LimitFinding>,
 }
 
 impl Observation {
-    fn machine(&self) -> Option<Machine<'_>> {
-        let host = self.host.as_ref()?;
-        Some(Machine { canaries: self.canaries.iter().collect(), ..Machine::of(host, &self.envelope) })
+    fn machine(&self) -> Machine<'_> {
+        Machine { canaries: self.canaries.iter().collect(), ..Machine::of(&self.host, &self.envelope) }
     }
 }
 
@@ -70,7 +69,7 @@ pub struct Member {
     pub iotoll_version: String,
     /// Version of the method.
     pub method_version: u32,
-    /// Kernel release; empty if an older record does not have it.
+    /// Kernel release.
     pub kernel: String,
     /// Number and model of the CPUs.
     pub cpus: String,
@@ -159,14 +158,14 @@ pub fn observe<R: Recorded>(path: String, mut record: R) -> Observation {
         })
         .collect();
     let finding = record.study(None);
-    let machine = record.machine();
+    let (machine, head) = (record.machine(), finding.as_ref());
     Observation {
         path,
-        host: machine.as_ref().map(|machine| machine.host.clone()),
-        canaries: machine.map(|machine| machine.canaries.into_iter().cloned().collect()).unwrap_or_default(),
+        host: machine.host.clone(),
+        canaries: machine.canaries.into_iter().cloned().collect(),
         envelope: record.envelope().clone(),
-        has_completed: *finding.outcome() == Outcome::Completed,
-        readings: finding.limits().to_vec(),
+        has_completed: head.outcome == Outcome::Completed,
+        readings: head.limits.clone(),
     }
 }
 
@@ -222,12 +221,8 @@ fn experiment(group: &[Observation]) -> Experiment {
             started_unix_seconds: envelope.started_unix_seconds,
             iotoll_version: envelope.iotoll_version.clone(),
             method_version: envelope.method_version,
-            kernel: observation.host.as_ref().map(|host| host.kernel.clone()).unwrap_or_default(),
-            cpus: observation
-                .host
-                .as_ref()
-                .map(|host| format!("{} × {}", host.cpus, host.cpu_model))
-                .unwrap_or_default(),
+            kernel: observation.host.kernel.clone(),
+            cpus: format!("{} × {}", observation.host.cpus, observation.host.cpu_model),
             differs: before.map(|before| differences(before, observation)).unwrap_or_default(),
         });
     }
@@ -259,8 +254,7 @@ fn experiment(group: &[Observation]) -> Experiment {
 
 /// What is known to differ from the record before.
 fn differences(before: &Observation, now: &Observation) -> Vec<String> {
-    let machines = before.machine().zip(now.machine());
-    let mut found = machines.map(|(before, now)| before.differences(&now)).unwrap_or_default();
+    let mut found = before.machine().differences(&now.machine());
     let (earlier, later) = (before.envelope.method_version, now.envelope.method_version);
     found.extend((earlier != later).then(|| format!("method {earlier} → {later}")));
     found
@@ -319,7 +313,7 @@ mod tests {
         let unknown = LimitFinding { metric, reason, ..LimitFinding::default() };
         let readings =
             vec![finding("cycles_per_io", "cycles/I/O", value), finding("loss_share", "fraction", 0.0), unknown];
-        let host = Some(Host { kernel: kernel.to_owned(), ..Host::default() });
+        let host = Host { kernel: kernel.to_owned(), ..Host::default() };
         Observation { path: format!("run{day}"), envelope, host, canaries: Vec::new(), has_completed: true, readings }
     }
 

@@ -14,10 +14,14 @@ use crate::finding::RunFinding;
 use crate::ftq::FtqFinding;
 use crate::guest::GuestFinding;
 use crate::limit::{Limit, LimitFinding, Quantity};
-use crate::record::Outcome;
-use crate::stored::Stored;
+use crate::origin::Origin;
+use crate::plan::service::Service;
+use crate::record::{Host, Outcome};
 use crate::stored::machine::Machine;
+use crate::stored::{Stored, StoredFinding};
+use crate::warning::Warning;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 /// A line that must not follow those before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,20 +32,20 @@ pub struct Misplaced {
     pub why: String,
 }
 
-fn misplaced(line: usize, why: impl Into<String>) -> Misplaced {
-    Misplaced { line, why: why.into() }
-}
-
-/// The header of a record `of` its kind, and the lines after it, each with its number.
-fn begun<L, H>(
-    lines: Vec<L>,
-    header: impl FnOnce(L) -> Option<H>,
-    of: &str,
-) -> Result<(H, impl Iterator<Item = (usize, L)>), Misplaced> {
+/// Assembles a record of a header, which `begin` knows, and of lines after it, which `add` refuses with a reason.
+fn assembled<R: Recorded>(
+    lines: Vec<R::Line>,
+    begin: impl FnOnce(R::Line) -> Option<R>,
+    mut add: impl FnMut(&mut R, R::Line) -> Result<(), String>,
+) -> Result<R, Misplaced> {
+    let misplaced = |line, why| Misplaced { line, why };
     let mut lines = lines.into_iter();
-    let header = lines.next().and_then(header);
-    let header = header.ok_or_else(|| misplaced(0, format!("is not the header of {of}")))?;
-    Ok((header, (1..).zip(lines)))
+    let begun = lines.next().and_then(begin);
+    let mut record = begun.ok_or_else(|| misplaced(0, format!("is not the header of {}", R::KIND.noun())))?;
+    for (number, line) in (1..).zip(lines) {
+        add(&mut record, line).map_err(|why| misplaced(number, why))?;
+    }
+    Ok(record)
 }
 
 /// How much of a measurement a record contains.
@@ -62,7 +66,7 @@ pub trait Recorded: Sized {
     type Line: DeserializeOwned;
     type Plan;
     /// All numbers that follow from the record.
-    type Finding: Concluded;
+    type Finding: AsRef<Head>;
     /// Whether limits can be on values: those of a comparison are on changes only.
     const HAS_VALUES: bool = true;
 
@@ -79,8 +83,13 @@ pub trait Recorded: Sized {
     /// Its first line.
     fn envelope(&self) -> &Envelope;
 
-    /// The machine, as a later record is compared with it; `None` if an older record does not have it.
-    fn machine(&self) -> Option<Machine<'_>>;
+    /// The machine, as a later record is compared with it.
+    fn machine(&self) -> Machine<'_>;
+
+    /// What is known to differ from this record to a later one, in words: "kernel 6.9.1 → 6.18.44".
+    fn differences(&self, now: &Self) -> Vec<String> {
+        self.machine().differences(&now.machine())
+    }
 
     fn plan(&self) -> &Self::Plan;
 
@@ -111,27 +120,72 @@ pub trait Recorded: Sized {
     }
 }
 
-/// The finding of a record: how the measurement ended, and whether its limits were kept.
-pub trait Concluded {
-    fn outcome(&self) -> &Outcome;
-
-    /// The limits of `--fail-on`.
-    fn limits(&self) -> &[LimitFinding];
+/// What every finding begins with: where it came from, and how it ended.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Head {
+    /// The schema name, such as `iotoll.run/1`.
+    pub schema: String,
+    /// Version of the method, which defines the meaning of the numbers.
+    pub method_version: u32,
+    /// What was measured, in one line: the job names, the command, the worker.
+    pub title: String,
+    /// Start of the measurement, in seconds since 1970.
+    pub started_unix_seconds: f64,
+    /// The command line, as typed.
+    pub command_line: Vec<String>,
+    /// The machine. No count of guests depends on the one that emulated them.
+    pub host: Host,
+    /// The servers that iotoll started: name, command, URI, CPUs and arm.
+    pub services: Vec<Service>,
+    /// The earlier measurement (`--stored`); `null` without one.
+    pub stored: Option<StoredFinding>,
+    /// The limits of `--fail-on`, each at every place, the worst first.
+    pub limits: Vec<LimitFinding>,
+    /// How the measurement ended.
+    pub outcome: Outcome,
+    /// Caveats, the gravest first.
+    pub warnings: Vec<Warning>,
+    /// The program that measured, and the files that its command line refers to.
+    pub origin: Origin,
 }
 
-macro_rules! concluded {
-    ($($finding:ty),* $(,)?) => { $(impl Concluded for $finding {
-        fn outcome(&self) -> &Outcome {
-            &self.outcome
+impl Head {
+    /// `end` is how the measurement ended, with the caveats by then; without it, it was cut off.
+    pub(crate) fn of(
+        envelope: &Envelope,
+        title: impl Into<String>,
+        (host, services): (&Host, &[Service]),
+        end: Option<(&Outcome, &[Warning])>,
+    ) -> Self {
+        let schema = Kind::named(&envelope.kind).map_or("", Kind::schema).to_owned();
+        let (outcome, warnings) = end.unwrap_or((&Outcome::Interrupted, &[]));
+        Self {
+            schema,
+            method_version: envelope.method_version,
+            title: title.into(),
+            started_unix_seconds: envelope.started_unix_seconds,
+            command_line: envelope.command_line.clone(),
+            host: host.clone(),
+            services: services.to_vec(),
+            stored: None,
+            limits: Vec::new(),
+            outcome: outcome.clone(),
+            warnings: warnings.to_vec(),
+            origin: envelope.origin(),
         }
+    }
+}
 
-        fn limits(&self) -> &[LimitFinding] {
-            &self.limits
+macro_rules! headed {
+    ($($finding:ty),* $(,)?) => { $(impl AsRef<Head> for $finding {
+        fn as_ref(&self) -> &Head {
+            &self.head
         }
     })* };
 }
 
-concluded!(RunFinding, CompareFinding, GuestFinding, FtqFinding, BlastFinding);
+headed!(RunFinding, CompareFinding, GuestFinding, FtqFinding, BlastFinding);
 
 /// The limits of a measurement of `plan`, with an earlier record or without.
 ///

@@ -6,9 +6,9 @@
 pub(crate) mod machine;
 pub(crate) mod work;
 
-use crate::envelope::Envelope;
+use crate::kind::{Head, Recorded};
 use crate::stats::Estimate;
-use crate::warning::{Code, Warning};
+use crate::warning::{Code, Warning, gravest_first};
 use serde::{Deserialize, Serialize};
 
 /// An earlier record, and its path.
@@ -23,11 +23,30 @@ impl<R> Stored<R> {
     pub fn new(from: impl Into<String>, record: R) -> Self {
         Self { from: from.into(), record }
     }
+}
 
-    /// The part of the finding that describes it.
-    pub(crate) fn finding(&self, envelope: &Envelope, differs: Vec<String>) -> StoredFinding {
-        let started_unix_seconds = envelope.started_unix_seconds;
-        StoredFinding { from: self.from.clone(), started_unix_seconds, differs }
+impl<R: Recorded> Stored<R> {
+    /// Says in the head of a finding of `now` what is known to differ from this record, and which caveats change the meaning of the
+    /// difference: another method, or different work.
+    pub(crate) fn stand_beside(&self, now: &R, differing_work: Vec<String>, head: &mut Head) {
+        let (from, differs) = (self.from.clone(), self.record.differences(now));
+        let started_unix_seconds = self.record.envelope().started_unix_seconds;
+        head.stored = Some(StoredFinding { from, started_unix_seconds, differs });
+        let [before, today] = [&self.record, now].map(|record| record.envelope().method_version);
+        if before != today {
+            let message = format!(
+                "the stored record was measured with method {before}, this one with method {today}: numbers may have changed their \
+                 meaning, and the difference includes that; see CHANGELOG.md"
+            );
+            head.warnings.push(Warning::new(Code::StoredMethodDiffers, message));
+        }
+        if !differing_work.is_empty() {
+            let work = work::named(differing_work).join(", ");
+            let message =
+                format!("the stored measurement did different work: {work}; the difference includes the effect");
+            head.warnings.push(Warning::new(Code::StoredWorkDiffers, message));
+        }
+        gravest_first(&mut head.warnings);
     }
 }
 
@@ -87,27 +106,6 @@ impl UnpairedChange {
             high: end(above(now), below(then), 1.0),
         })
     }
-}
-
-/// Caveats that change the meaning of the difference: another method, or different work.
-pub(crate) fn warnings(then: &Envelope, now: &Envelope, differing_work: &[String]) -> Vec<Warning> {
-    let mut warnings = Vec::new();
-    let (before, today) = (then.method_version, now.method_version);
-    if before != today {
-        let message = format!(
-            "the stored record was measured with method {before}, this one with method {today}: numbers may have changed their \
-             meaning, and the difference includes that; see CHANGELOG.md"
-        );
-        warnings.push(Warning::new(Code::StoredMethodDiffers, message));
-    }
-    if !differing_work.is_empty() {
-        let message = format!(
-            "the stored measurement did different work: {}; the difference includes the effect",
-            differing_work.join(", ")
-        );
-        warnings.push(Warning::new(Code::StoredWorkDiffers, message));
-    }
-    warnings
 }
 
 #[cfg(test)]

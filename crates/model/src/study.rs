@@ -18,7 +18,8 @@ mod symbols;
 pub(crate) mod windows;
 
 use crate::events::Events;
-use crate::finding::{MeterFinding, RunFinding, SCHEMA};
+use crate::finding::{MeterFinding, RunFinding};
+use crate::kind::Head;
 use crate::plan::JobPlan;
 use crate::record::{Host, MeterStatus, PhaseRecord, Record, Source};
 use crate::stored::Stored;
@@ -31,7 +32,7 @@ pub fn study_against(record: &Record, stored: Option<&Stored<Record>>) -> RunFin
     if let Some(stored) = stored {
         against_stored::stand_beside(&mut finding, record, stored);
     }
-    finding.limits = limits::judge(record, &finding, stored);
+    finding.head.limits = limits::judge(record, &finding, stored);
     finding
 }
 
@@ -39,29 +40,23 @@ pub fn study_against(record: &Record, stored: Option<&Stored<Record>>) -> RunFin
 pub fn study(record: &Record) -> RunFinding {
     let rates = BackgroundRates::new(&record.background, Context::of(&record.host));
     let mut finding = RunFinding {
-        schema: SCHEMA.to_owned(),
-        method_version: record.envelope.method_version,
-        title: title(record),
-        started_unix_seconds: record.envelope.started_unix_seconds,
-        command_line: record.envelope.command_line.clone(),
+        head: Head::of(
+            &record.envelope,
+            title(record),
+            (&record.host, &record.services),
+            Some((&record.outcome, &record.warnings)),
+        ),
         counted_by: match &record.source {
             Source::Run(_) => None,
             Source::Cost { counted_by, .. } => Some(counted_by.clone()),
         },
-        host: record.host.clone(),
         meters: record.meters.iter().map(meter_finding).collect(),
         events: record.events.as_ref().map(Events::findings).unwrap_or_default(),
         background: rates.finding(&record.background),
         phases: with_jobs(record).map(|(phase, jobs)| phase::study(phase, jobs, record, &rates)).collect(),
         jobs: Vec::new(),
         merged_jobs: Vec::new(),
-        services: record.services.clone(),
-        origin: record.envelope.origin(),
-        stored: None,
-        limits: Vec::new(),
         canaries: record.canaries.clone(),
-        outcome: record.outcome.clone(),
-        warnings: record.warnings.clone(),
     };
     for (number, ((phase, planned), found)) in with_jobs(record).zip(&finding.phases).enumerate() {
         let jobs = |merges| {

@@ -8,11 +8,11 @@ mod tests;
 
 use crate::change::Change;
 use crate::document::{
-    Audience, Axis, Block, Body, Cell, Chart, Column, Command, Document, Fact, Note, Point, Section, Sentence, Series,
-    Table, Tone,
+    Audience, Axis, Block, Body, Cell, Chart, Column, Document, Fact, Note, Point, Section, Sentence, Series, Table,
+    Tone,
 };
 use crate::number::{self, COUNT, CYCLES, MISSING, Scale};
-use crate::phrase::{self, name, seed_form, short_name, tied};
+use crate::phrase::{name, seed_form, short_name, tied};
 use crate::{explained, limits, provenance, published, stored};
 use model::blast::BlastFinding;
 use model::blast::finding::{Packets, PointFinding};
@@ -25,18 +25,13 @@ use model::thousands::separated;
 pub(crate) fn document(finding: &BlastFinding) -> Document {
     Document {
         kind: "iotoll blast".to_owned(),
-        title: format!("{} packets of {} bytes to {}", finding.method, finding.payload_bytes, finding.receiver.address),
         lead: "Packets that the receiver counted one by one, and CPU cycles of the whole machine for each of them"
             .to_owned(),
-        began: phrase::time(finding.started_unix_seconds),
-        command: Command::new(&finding.command_line, &finding.origin),
-        workload: Vec::new(),
-        outcome: phrase::outcome(&finding.outcome),
         headline: headline(finding),
         subjects: subjects(finding),
         sections: sections(finding),
-        caveats: finding.warnings.clone(),
         provenance: provenance(finding),
+        ..Document::of(&finding.head)
     }
 }
 
@@ -155,7 +150,7 @@ fn sections(finding: &BlastFinding) -> Vec<Section> {
     let mut sections = vec![Section::new("", vec![points(finding), laws(finding)])];
     let explained = Section::on_page("Where the cycles of a packet go", explained::of_packets(finding));
     sections.push(if finding.points.len() > 1 { explained.in_full() } else { explained });
-    sections.extend(limits::section(&finding.limits, "point"));
+    sections.extend(limits::section(&finding.head.limits, "point"));
     sections.extend([
         Section::new("Beside published figures", published::of_packets(finding)).in_full(),
         Section::on_page("The curve", vec![curves]),
@@ -297,7 +292,7 @@ fn curves(finding: &BlastFinding) -> Vec<Chart> {
 }
 
 fn against_stored(finding: &BlastFinding) -> Option<Block> {
-    let stored = finding.stored.as_ref()?;
+    let stored = finding.head.stored.as_ref()?;
     let change = |change: Option<UnpairedChange>| tied(&change.map(Change::from).unwrap_or_default().whole());
     let facts = finding.points.iter().filter_map(|point| {
         let since = point.since_stored?;
@@ -326,11 +321,11 @@ fn provenance(finding: &BlastFinding) -> Vec<Fact> {
         None => String::new(),
     };
     let cycles = match &finding.meter {
-        Some(meter) => format!("{}; meter {meter}{background}", provenance::cycles(&finding.host, meter == "pmu")),
+        Some(meter) => format!("{}; meter {meter}{background}", provenance::cycles(&finding.head.host, meter == "pmu")),
         None => format!("{MISSING} no meter of the whole machine read all slices"),
     };
-    let host = provenance::of_host(&finding.host, Audience::POST.or(Audience::PAGE));
-    let made_by = provenance::made_by(&finding.origin, finding.method_version, finding.started_unix_seconds);
+    let host = provenance::of_host(&finding.head.host, Audience::POST.or(Audience::PAGE));
+    let made_by = provenance::made_by(&finding.head);
     let facts = vec![
         Fact::new("Receiver", format!("{} {place}{}", receiver.address, buffer.unwrap_or_default())),
         Fact::new(
@@ -344,7 +339,7 @@ fn provenance(finding: &BlastFinding) -> Vec<Fact> {
         ),
         Fact::new("Cycles", cycles),
     ];
-    [facts, provenance::services(&finding.services).collect(), host, vec![made_by]].concat()
+    [facts, provenance::services(&finding.head.services).collect(), host, vec![made_by]].concat()
 }
 
 /// Of packets that the kernel did not accept.

@@ -14,9 +14,9 @@ pub(crate) mod fixture;
 #[cfg(test)]
 mod tests;
 
-use crate::document::{Audience, Block, Body, Command, Document, Fact, Fold, Note, Section};
+use crate::document::{Audience, Block, Body, Document, Fact, Fold, Note, Section};
 use crate::number::bare_percent;
-use crate::{contents, explained, phrase, probes, provenance, words, workload};
+use crate::{contents, explained, probes, provenance, words, workload};
 use model::comparison::CompareFinding;
 use model::comparison::finding::CellFinding;
 use model::experiment::Metric;
@@ -34,22 +34,17 @@ pub fn document(finding: &CompareFinding) -> Document {
     }));
     Document {
         kind: "iotoll compare".to_owned(),
-        title: finding.title.clone(),
-        lead: String::new(),
-        began: phrase::time(finding.started_unix_seconds),
-        command: Command::new(&finding.command_line, &finding.origin),
         workload: workload::of_comparison(finding),
-        outcome: phrase::outcome(&finding.outcome),
         headline: answer::answer(finding),
         subjects: finding.arms.iter().map(|arm| Fact::new(&arm.name, &arm.what)).collect(),
         sections,
-        caveats: finding.warnings.clone(),
         provenance: [
             environment::environment(finding),
             environment::method(finding),
-            vec![provenance::made_by(&finding.origin, finding.method_version, finding.started_unix_seconds)],
+            vec![provenance::made_by(&finding.head)],
         ]
         .concat(),
+        ..Document::of(&finding.head)
     }
 }
 

@@ -14,7 +14,7 @@ pub(crate) const FEW: usize = 3;
 
 /// Accounts or functions with a row on the one screen that is read first. Limits, which the user asked for, take the room of some.
 pub(crate) fn rows(finding: &CompareFinding) -> usize {
-    if finding.limits.is_empty() { 4 } else { 2 }
+    if finding.head.limits.is_empty() { 4 } else { 2 }
 }
 
 pub fn baseline(finding: &CompareFinding) -> &str {

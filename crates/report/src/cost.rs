@@ -15,7 +15,7 @@ pub(crate) mod fixture;
 #[cfg(test)]
 mod tests;
 
-use crate::document::{Audience, Block, Command, Document, Fact, Section};
+use crate::document::{Audience, Block, Document, Fact, Section};
 use crate::{limits, phrase, placement, probes, provenance, stored, workload};
 use model::elided_list::{distinct, elided_list};
 use model::finding::{PhaseFinding, RunFinding};
@@ -40,21 +40,16 @@ pub fn document(finding: &RunFinding) -> Document {
         sections.extend(probes::of_phase(phase, &suffix(finding, phase)).map(Section::in_full));
     }
     sections.extend(stored::of_run(finding).map(|block| Section::new("", vec![block])));
-    sections.extend(limits::section(&finding.limits, "place"));
+    sections.extend(limits::section(&finding.head.limits, "place"));
     sections.push(Section::new("", vec![jobs::block(finding)]));
     sections.push(Section::new("", vec![jobs::latencies(finding)]).in_full());
     Document {
         kind: if finding.counted_by.is_some() { "iotoll cost" } else { "iotoll run" }.to_owned(),
-        title: finding.title.clone(),
         lead: "What one I/O cost, in cycles of the whole machine".to_owned(),
-        began: phrase::time(finding.started_unix_seconds),
-        command: Command::new(&finding.command_line, &finding.origin),
         workload: workload::of_run(finding),
-        outcome: phrase::outcome(&finding.outcome),
         sections,
-        caveats: finding.warnings.clone(),
         provenance: provenance(finding),
-        ..Document::default()
+        ..Document::of(&finding.head)
     }
 }
 
@@ -62,7 +57,7 @@ pub fn document(finding: &RunFinding) -> Document {
 fn rows(finding: &RunFinding, phase: &PhaseFinding) -> usize {
     let [one, two] = ROWS;
     match finding.phases.len() {
-        1 if phase.profile.is_none() && finding.stored.is_none() && finding.limits.is_empty() => one,
+        1 if phase.profile.is_none() && finding.head.stored.is_none() && finding.head.limits.is_empty() => one,
         1 | 2 => two,
         _ => 0,
     }
@@ -75,10 +70,10 @@ fn suffix(finding: &RunFinding, phase: &PhaseFinding) -> String {
 
 fn provenance(finding: &RunFinding) -> Vec<Fact> {
     const AWAY: Audience = Audience::POST.or(Audience::PAGE);
-    let mut facts = provenance::of_host(&finding.host, Audience::ALL);
+    let mut facts = provenance::of_host(&finding.head.host, Audience::ALL);
     facts.push(Fact::new("Background", provenance::background(&finding.background)));
     facts.push(Fact::new("Cycles", cycles(finding)));
-    facts.extend(provenance::services(&finding.services));
+    facts.extend(provenance::services(&finding.head.services));
     facts.extend(placement_of(finding).map(|text| Fact::new("Placement", text)));
     let known = finding.phases.iter().filter(|phase| phase.cycles_low.or(phase.cycles_per_io_low).is_some());
     let intervals = distinct(known.map(|phase| phase.interval_from.as_str()).filter(|text| !text.is_empty()));
@@ -86,7 +81,7 @@ fn provenance(finding: &RunFinding) -> Vec<Fact> {
         facts.push(Fact::of(AWAY, "Interval", format!("95 %, from {}", intervals.join("; "))));
     }
     facts.extend(finding.counted_by.iter().map(|counted_by| Fact::of(AWAY, "I/O count", counted_by)));
-    facts.push(provenance::made_by(&finding.origin, finding.method_version, finding.started_unix_seconds));
+    facts.push(provenance::made_by(&finding.head));
     facts
 }
 
@@ -96,10 +91,10 @@ fn cycles(finding: &RunFinding) -> String {
     let by_pmu = meters.contains(&model::record::Meter::Pmu.name());
     if finding.phases.iter().any(|phase| phase.known_by_name) {
         let which = if finding.phases.iter().all(|phase| phase.known_by_name) { "" } else { " where others are busy" };
-        return format!("{}, of the load by its name{which}", provenance::cycles(&finding.host, false));
+        return format!("{}, of the load by its name{which}", provenance::cycles(&finding.head.host, false));
     }
     let meter = if meters.is_empty() { String::new() } else { format!(", by the {} meter", meters.join(" or ")) };
-    format!("{}{meter}, net of the background", provenance::cycles(&finding.host, by_pmu))
+    format!("{}{meter}, net of the background", provenance::cycles(&finding.head.host, by_pmu))
 }
 
 /// Where threads ran in each phase.

@@ -13,7 +13,9 @@ pub use command::{Command, language};
 pub use table::{Align, Cell, Column, Draw, Interval, Need, Raw, Row, Scale, Table};
 pub use timeline::{Hue, NOTHING, Reach, Timeline, TimelineScale, Trace, Track};
 
+use crate::phrase;
 use model::elided_list::elided_list;
+use model::kind::Head;
 use model::warning::Warning;
 
 /// The meaning of a text, which a renderer turns into a colour.
@@ -320,6 +322,18 @@ pub struct Document {
 }
 
 impl Document {
+    /// A document with what the head of its finding tells.
+    pub fn of(head: &Head) -> Self {
+        Self {
+            title: head.title.clone(),
+            began: phrase::time(head.started_unix_seconds),
+            command: Command::new(&head.command_line, &head.origin),
+            outcome: phrase::outcome(&head.outcome),
+            caveats: head.warnings.clone(),
+            ..Self::default()
+        }
+    }
+
     /// What ran: the one job with its options, otherwise the title.
     pub fn what_ran(&self) -> &str {
         match self.workload.as_slice() {

@@ -8,9 +8,9 @@ mod tests;
 mod timeline;
 mod words;
 
-use crate::document::{Audience, Block, Body, Command, Document, Fact, Figure, Section, Sentence, Tone};
+use crate::document::{Audience, Block, Body, Document, Fact, Figure, Section, Sentence, Tone};
 use crate::number::{self, MISSING};
-use crate::phrase::{self, tied, units_tied};
+use crate::phrase::{tied, units_tied};
 use crate::{limits, provenance};
 use model::ftq::FtqFinding;
 use model::ftq::finding::{Level, PeriodChanges, Periodic};
@@ -21,20 +21,14 @@ const TOLD: usize = 3;
 pub(crate) fn document(finding: &FtqFinding) -> Document {
     Document {
         kind: "iotoll ftq".to_owned(),
-        title: finding.worker.clone(),
         lead: format!(
             "What a worker did in each quantum of {}, read by another thread, with the kernel's counters at the same times",
             tied(&number::seconds(finding.quantum_seconds))
         ),
-        began: phrase::time(finding.started_unix_seconds),
-        command: Command::new(&finding.command_line, &finding.origin),
-        workload: Vec::new(),
-        outcome: phrase::outcome(&finding.outcome),
         headline: headline(finding),
-        subjects: Vec::new(),
         sections: sections(finding),
-        caveats: finding.warnings.clone(),
         provenance: provenance(finding),
+        ..Document::of(&finding.head)
     }
 }
 
@@ -100,7 +94,7 @@ fn changed(changes: &PeriodChanges) -> Option<String> {
 fn sections(finding: &FtqFinding) -> Vec<Section> {
     let timeline = Block::new("", Body::Timeline(timeline::timeline(finding)));
     let mut sections = vec![Section::new("", vec![Block::new("", Body::Figures(vec![figures(finding)]))])];
-    sections.extend(limits::section(&finding.limits, "place"));
+    sections.extend(limits::section(&finding.head.limits, "place"));
     sections.extend([
         Section::on_page("Quantum by quantum", vec![timeline]),
         Section::on_page("Periods", tables::periods(finding)),
@@ -148,16 +142,16 @@ fn provenance(finding: &FtqFinding) -> Vec<Fact> {
             words::whole(count),
         ),
     };
-    let host = provenance::of_host(&finding.host, Audience::POST.or(Audience::PAGE));
-    let made_by = provenance::made_by(&finding.origin, finding.method_version, finding.started_unix_seconds);
+    let host = provenance::of_host(&finding.head.host, Audience::POST.or(Audience::PAGE));
+    let made_by = provenance::made_by(&finding.head);
     let facts = vec![
-        Fact::new("Worker", finding.worker.clone()),
+        Fact::new("Worker", finding.head.title.clone()),
         Fact::new("Counted", finding.counted_by.clone()),
         Fact::new("Quantum", readings),
         Fact::new("Noise", noise(finding)),
         Fact::new("Recorder", recorder(finding)),
     ];
-    [facts, provenance::services(&finding.services).collect(), host, vec![made_by]].concat()
+    [facts, provenance::services(&finding.head.services).collect(), host, vec![made_by]].concat()
 }
 
 /// What the worker lost against its undisturbed quanta.

@@ -9,9 +9,9 @@ mod tests;
 mod words;
 
 use crate::change::Change;
-use crate::document::{Audience, Block, Body, Command, Document, Fact, Fold, Section, Sentence};
+use crate::document::{Audience, Block, Body, Document, Fact, Fold, Section, Sentence};
 use crate::number::{self, bare_percent};
-use crate::phrase::{self, tied};
+use crate::phrase::tied;
 use crate::words::{self as compare, VERDICTS};
 use crate::{limits, provenance, stored};
 use model::guest::GuestFinding;
@@ -35,23 +35,18 @@ const TEXT: Audience = Audience::SCREEN.or(Audience::POST);
 pub fn document(finding: &GuestFinding) -> Document {
     Document {
         kind: "iotoll guest run".to_owned(),
-        title: finding.title.clone(),
         lead: "Instructions that an emulated CPU executes for one I/O, whole guest; neither cycles nor time".to_owned(),
-        began: phrase::time(finding.started_unix_seconds),
-        command: Command::new(&finding.command_line, &finding.origin),
-        workload: Vec::new(),
-        outcome: phrase::outcome(&finding.outcome),
         headline: headline(finding),
         subjects: subjects(finding),
         sections: sections(finding),
-        caveats: finding.warnings.clone(),
         provenance: provenance(finding),
+        ..Document::of(&finding.head)
     }
 }
 
 fn sections(finding: &GuestFinding) -> Vec<Section> {
     let mut sections = vec![Section::on_page("Instructions per I/O", tables::points(finding))];
-    sections.extend(limits::section(&finding.limits, "cell"));
+    sections.extend(limits::section(&finding.head.limits, "cell"));
     sections.extend(against_stored(finding));
     let path = Section::on_page("The path that the I/O took", tables::paths(finding));
     sections.extend([moved(finding), functions(finding), path, published(finding)].map(Section::in_full));
@@ -60,7 +55,7 @@ fn sections(finding: &GuestFinding) -> Vec<Section> {
 
 /// The change of each point since the stored measurement, and what moved.
 fn against_stored(finding: &GuestFinding) -> Option<Section> {
-    let stored = finding.stored.as_ref()?;
+    let stored = finding.head.stored.as_ref()?;
     let facts = finding.points.iter().filter_map(|point| {
         let (change, value) = (point.since_stored.as_ref()?, point.instructions_per_io?.value);
         let values = format!("({} → {})", words::instructions(value - change.difference), words::instructions(value));
@@ -237,12 +232,9 @@ fn provenance(finding: &GuestFinding) -> Vec<Fact> {
         ),
     ));
     let away = Audience::POST.or(Audience::PAGE);
-    facts.extend(
-        finding.host.as_ref().map(|host| {
-            Fact::of(away, "Emulated on", format!("{}; no count depends on it", provenance::machine(host)))
-        }),
-    );
-    facts.push(provenance::made_by(&finding.origin, finding.method_version, finding.started_unix_seconds));
+    let machine = provenance::machine(&finding.head.host);
+    facts.push(Fact::of(away, "Emulated on", format!("{machine}; no count depends on it")));
+    facts.push(provenance::made_by(&finding.head));
     facts
 }
 

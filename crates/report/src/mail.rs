@@ -113,7 +113,7 @@ mod tests {
     fn a_file_of_the_command_is_in_the_mail() {
         let mut finding = compare::fixture::named("options");
         let long = format!("filename={}", "a".repeat(90));
-        finding.origin.inputs = vec![Input::new("j.fio", &format!("[a]\nrw=randread\n{long}\n"))];
+        finding.head.origin.inputs = vec![Input::new("j.fio", &format!("[a]\nrw=randread\n{long}\n"))];
         let text = mail(&finding);
         assert!(text.contains(&format!("\n    [a]\n    rw=randread\n    {long}\n")), "{text}");
     }

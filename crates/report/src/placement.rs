@@ -37,7 +37,7 @@ pub fn of_phase(finding: &RunFinding, phase: &PhaseFinding) -> Option<String> {
 }
 
 fn is_service(finding: &RunFinding, peer: &PeerPlacement) -> bool {
-    finding.services.iter().any(|service| peer.name.starts_with(&format!("'{}'", service.name)))
+    finding.head.services.iter().any(|service| peer.name.starts_with(&format!("'{}'", service.name)))
 }
 
 /// The other processes that may be part of the load: none of a job that uses files, otherwise its services, otherwise
@@ -49,7 +49,7 @@ fn related<'a>(finding: &RunFinding, phase: &PhaseFinding, peers: &'a [PeerPlace
         return Vec::new();
     }
     let anyway = |peer: &PeerPlacement| {
-        let least = BUSY / finding.host.cpus.max(1) as f64;
+        let least = BUSY / finding.head.host.cpus.max(1) as f64;
         finding.background.tasks.iter().any(|task| task.name == peer.name && task.busy_fraction >= least)
     };
     let of: Vec<&PeerPlacement> = peers.iter().filter(|peer| is_service(finding, peer)).collect();

@@ -6,7 +6,7 @@ use crate::phrase::{self, tied};
 use crate::shell::command;
 use model::elided_list::elided_list;
 use model::finding::Background;
-use model::origin::Origin;
+use model::kind::Head;
 use model::plan::service::Service;
 use model::reading::Reading;
 use model::record::{Canaries, Host};
@@ -23,10 +23,10 @@ pub fn of_host(host: &Host, reader: Audience) -> Vec<Fact> {
 }
 
 /// "iotoll 0.1.0, method version 2, 2025-05-03 12:00:00 UTC".
-pub fn made_by(origin: &Origin, method_version: u32, started_unix_seconds: f64) -> Fact {
-    let version = origin.iotoll_version.as_deref().unwrap_or("of an unknown version");
-    let began = phrase::time(started_unix_seconds).unwrap_or_else(|| "at an unknown time".to_owned());
-    Fact::new("Made by", format!("iotoll {version}, method version {method_version}, {began}"))
+pub fn made_by(head: &Head) -> Fact {
+    let version = head.origin.iotoll_version.as_deref().unwrap_or("of an unknown version");
+    let began = phrase::time(head.started_unix_seconds).unwrap_or_else(|| "at an unknown time".to_owned());
+    Fact::new("Made by", format!("iotoll {version}, method version {}, {began}", head.method_version))
 }
 
 /// "data: ext4 on /srv (/dev/vda1, rw,noatime); device vda1, model X, scheduler none".
@@ -158,6 +158,7 @@ fn sentence(service: &Service) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::origin::Origin;
     use model::plan::service::{Address, ServicePlan, resolve};
 
     #[test]
@@ -185,9 +186,10 @@ mod tests {
     #[test]
     fn the_program_and_the_date_are_named() {
         let origin = Origin { iotoll_version: Some("0.1.0".to_owned()), ..Origin::default() };
-        assert_eq!(made_by(&origin, 2, 0.0).text, "iotoll 0.1.0, method version 2, 1970-01-01 00:00:00 UTC");
-        let unknown = made_by(&Origin::default(), 2, f64::NAN).text;
-        assert_eq!(unknown, "iotoll of an unknown version, method version 2, at an unknown time");
+        let head = Head { origin, method_version: 2, ..Head::default() };
+        assert_eq!(made_by(&head).text, "iotoll 0.1.0, method version 2, 1970-01-01 00:00:00 UTC");
+        let unknown = Head { origin: Origin::default(), started_unix_seconds: f64::NAN, ..head };
+        assert_eq!(made_by(&unknown).text, "iotoll of an unknown version, method version 2, at an unknown time");
     }
 
     #[test]

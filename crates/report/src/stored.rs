@@ -43,7 +43,7 @@ fn differs(stored: &StoredFinding) -> String {
 
 /// `None` without a stored record.
 pub fn of_comparison(finding: &CompareFinding) -> Option<Block> {
-    let stored = finding.stored.as_ref()?;
+    let stored = finding.head.stored.as_ref()?;
     let metrics = &finding.targets;
     let (matched, others): (Vec<&CellFinding>, Vec<&CellFinding>) =
         finding.cells.iter().partition(|cell| is_known(cell));
@@ -102,7 +102,7 @@ fn unmatched(finding: &CompareFinding, cells: &[&CellFinding]) -> Option<String>
 
 /// `None` without a stored record.
 pub fn of_run(finding: &RunFinding) -> Option<Block> {
-    let stored = finding.stored.as_ref()?;
+    let stored = finding.head.stored.as_ref()?;
     let several = finding.phases.len() > 1;
     let facts = finding.phases.iter().flat_map(|phase| {
         let prefix = if several { format!("{} ", phase_name(phase)) } else { String::new() };

@@ -246,6 +246,6 @@ impl Course<'_> {
         let results = Results::prepare(None, output.shown)?;
         let comparison = comparison(self.arguments, experiment);
         let finding = conclude(&comparison, &record, stored.as_ref(), Ok(Some(saved)), &results, output)?;
-        Ok(failure::of_finding(&finding))
+        Ok(failure::of_finding(finding.as_ref()))
     }
 }

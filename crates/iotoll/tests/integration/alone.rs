@@ -214,7 +214,7 @@ fn a_planted_difference_belongs_to_the_own_threads_and_their_function() {
         Some(reason) => skip(reason),
         None => {
             let accounts = cell["accounts"].as_array().unwrap();
-            let cycles = 2000.0 * number(&finding["environment"]["host"]["tsc_hertz"]) / 1e9;
+            let cycles = 2000.0 * number(&finding["host"]["tsc_hertz"]) / 1e9;
             let own = &accounts[0];
             let change = &own["change_cycles_per_io"];
             let [low, value, high] = ["low", "value", "high"].map(|key| number(&change[key]));

@@ -24,7 +24,7 @@ fn header(folder: &Folder) -> Value {
 fn a_writer_of_iotoll_is_recorded() {
     let folder = Folder::new();
     let finding = recorded(&folder, "--target new --rw=write --bs=64k --size=64m --quantum 1ms --duration 1s");
-    assert_eq!(finding["worker"], "ioengine=psync rw=write bs=64k filename=new size=64m");
+    assert_eq!(finding["title"], "ioengine=psync rw=write bs=64k filename=new size=64m");
     assert_eq!((finding["schema"].as_str(), finding["unit"].as_str()), (Some("iotoll.ftq/1"), Some("bytes")));
     let quanta = whole(&finding["quanta"]);
     assert!((900..=1010).contains(&quanta), "{quanta} quanta of 1 ms in 1 s");
@@ -111,7 +111,7 @@ fn a_command_is_watched_from_its_start_to_its_end() {
     let folder = Folder::new();
     let dd = "dd if=/dev/zero of=copy bs=64k count=4000 oflag=dsync";
     let finding = recorded(&folder, &format!("--rw=write --quantum 1ms --probe worker.sleeps -- {dd}"));
-    assert_eq!(finding["worker"], format!("the command {dd}"));
+    assert_eq!(finding["title"], format!("the command {dd}"));
     // It is stopped before it writes much, so nearly all is seen.
     let (wrote, seen) = (4000 * 65536, whole(&finding["bytes"]));
     assert!(seen <= wrote + 4096 && seen > wrote * 9 / 10, "dd wrote {wrote}, {seen} were seen");
@@ -149,7 +149,7 @@ fn a_process_is_watched_until_it_ends_and_left_alone() {
         .run()
         .done();
     assert!(whole(&timed.json()["bytes"]) > 1 << 20, "{timed:?}");
-    assert_eq!(timed.json()["worker"], format!("process {} (dd)", dd.id()));
+    assert_eq!(timed.json()["title"], format!("process {} (dd)", dd.id()));
     assert!(fs::exists(format!("/proc/{}", dd.id())).unwrap(), "it was ended");
     let running = folder.iotoll(&format!("ftq --format json --quiet --out kept --pid {}", dd.id())).start();
     assert!(eventually(

@@ -200,7 +200,7 @@ fn a_recording_and_a_blast_have_services() {
         let words = format!("ftq --no-save --quiet --format json --duration 500ms --service 's={SERVE}' {words}");
         let finding = scene.iotoll(&words).run().done().json();
         let uri = finding["services"][0]["uri"].as_str().unwrap();
-        assert!(services(&finding) == ["s"] && finding["worker"].as_str().unwrap().contains(uri), "{finding}");
+        assert!(services(&finding) == ["s"] && finding["title"].as_str().unwrap().contains(uri), "{finding}");
         assert!(number(&finding["amount"]) > 0.0, "{finding}");
     };
     ftq("--target {s.uri} --rw=read");

@@ -10,6 +10,7 @@ mod udp_sockets;
 use crate::canary;
 use crate::cost::Counter;
 use crate::error::{Error, Result};
+use crate::proc_files::of_lines;
 use model::comparison::record::CommandReading;
 use model::experiment::WorkCounter;
 use model::experiment::work_counter::{self, COUNTERS_BY_PREFERENCE, Counted};
@@ -321,7 +322,7 @@ fn of_machine(source: &Source) -> Option<u64> {
 
 /// The entries ever added to a completion queue: `CqTail` of an io_uring's fdinfo.
 fn tail(text: &str) -> Option<u32> {
-    text.lines().find_map(|line| line.strip_prefix("CqTail:"))?.trim().parse().ok()
+    of_lines(text, "CqTail")?.try_into().ok()
 }
 
 /// `None` if no process shows its accounting.
@@ -338,10 +339,7 @@ fn task_io(processes: &[u32]) -> Option<TaskIo> {
 
 /// proc_pid_io(5).
 fn parse_task_io(text: &str) -> TaskIo {
-    let of = |name: &str| {
-        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        line.and_then(|value| value.trim().parse::<u64>().ok()).unwrap_or(0)
-    };
+    let of = |name: &str| of_lines(text, name).unwrap_or(0);
     TaskIo {
         read: of("rchar"),
         written: of("wchar"),

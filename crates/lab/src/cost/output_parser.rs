@@ -3,7 +3,7 @@
 use super::{CommandPlan, Count, fio, iperf3};
 use crate::error::{Error, Result};
 use crate::shell::scratch;
-use crate::starters::{LookedThrough, look_through};
+use crate::starters::look_through;
 use model::record::{JobRecord, Latency};
 use model::unit::Nanos;
 use std::fs::File;
@@ -76,7 +76,7 @@ fn row(program: Option<&String>) -> Option<&'static Row> {
 
 /// The row of the program that a command starts.
 fn row_of(command: &[String]) -> Option<&'static Row> {
-    let LookedThrough { words, before } = look_through(command);
+    let (words, before) = look_through(command);
     row(words.get(before))
 }
 
@@ -88,7 +88,7 @@ pub fn reports(command: &[String]) -> bool {
 /// The words before the program whose output is parsed, and the words from there on. A command without such a program is left as
 /// it is.
 fn started(command: &[String]) -> (Vec<String>, Vec<String>) {
-    let LookedThrough { mut words, before } = look_through(command);
+    let (mut words, before) = look_through(command);
     if row(words.get(before)).is_none() {
         return (Vec::new(), command.to_vec());
     }

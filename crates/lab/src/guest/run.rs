@@ -199,7 +199,7 @@ impl<'a> Prepared<'a> {
             emulator: self.emulator.name.clone(),
             cpu: CPU.to_owned(),
             memory_mib: MEMORY_MIB,
-            host: Some(host::read(Path::new("/"), 0.0, "not measured")),
+            host: host::read(Path::new("/"), 0.0, "not measured"),
             kernels: self.kernels.iter().map(|(name, kernel)| (name.clone(), identity(kernel))).collect(),
             modules: self.modules.clone(),
         }

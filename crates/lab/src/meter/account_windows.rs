@@ -261,7 +261,7 @@ impl Kinship<'_> {
             woken.entry(process).or_default().push((waker, count));
         }
         let own = |process: u32| match self.owners.command {
-            Some(command) => self.descends(process, command),
+            Some(command) => descends(process, command, |process| self.parents.get(&process).copied()),
             // The meters wake only threads of this process.
             None => process == self.us,
         };
@@ -292,9 +292,5 @@ impl Kinship<'_> {
             peers = found;
         }
         self.peers = peers;
-    }
-
-    fn descends(&self, process: u32, ancestor: u32) -> bool {
-        descends(process, ancestor, |process| self.parents.get(&process).copied())
     }
 }

@@ -10,7 +10,6 @@
 
 mod instructions;
 mod layout;
-mod numbers;
 mod origins;
 
 use super::Online;
@@ -18,8 +17,7 @@ use instructions::{Instructions, Interrupt, Maps, TASK_WORDS};
 use layout::{Account, Layout, Table, header_word};
 use model::account::AccountKind;
 use model::unit::Nanos;
-use numbers::split;
-use origins::Origins;
+use origins::{Origins, split};
 use std::collections::{BTreeMap, HashMap as StdHashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use sys::bpf::{ArrayMap, Code, Error, HashMap, Link, Program};
@@ -166,7 +164,7 @@ impl Accounts {
     fn open_with(tasks: u32) -> Result<Self, Error> {
         let possible = sys::schedule::possible_cpus().map_err(listing)?;
         let cpus = possible.iter().max().map_or(1, |highest| highest + 1);
-        let process = numbers::own_process()?;
+        let process = origins::own_process()?;
         let online = Online::open().map_err(listing)?;
         let layout = Layout::for_interrupts(origins::highest_interrupt());
         let maps = Maps {
@@ -175,7 +173,7 @@ impl Accounts {
             parents: HashMap::create("iotoll_parents", FORKS)?,
             wakes: HashMap::create("iotoll_wakes", WAKERS)?,
         };
-        let programs = Programs::load(&Instructions { maps: &maps, layout }, numbers::place_in_task())?;
+        let programs = Programs::load(&Instructions { maps: &maps, layout }, origins::place_in_task())?;
         let origins = Origins::new(process == std::process::id());
         Ok(Self { layout, process, programs, origins, maps, attached: None, online })
     }

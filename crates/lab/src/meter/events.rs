@@ -8,6 +8,7 @@
 mod named;
 
 use super::Work;
+use crate::canary::null_system_call_nanos;
 use crate::error::Result;
 use crate::event_counters::{Counters, Counts};
 use model::events::{ALL, Event, Events, HARDWARE, SYSTEM_CALLS, Wanted};
@@ -16,9 +17,6 @@ use model::record::{Done, EventCounts, Mode};
 use model::unit::Nanos;
 use named::{Calls, Named, Names, call_name};
 use std::collections::BTreeMap;
-use std::hint::black_box;
-use std::os::unix::process::parent_id;
-use std::time::Instant;
 use sys::clock::monotonic_nanos;
 use sys::perf::HardwareCounter;
 
@@ -286,25 +284,11 @@ impl OfHardware {
 /// What a count adds to a system call, which is the most that one adds: it makes the way into the kernel longer, too.
 fn nanos_per_count() -> std::result::Result<f64, sys::bpf::Error> {
     let mut counters = Counters::load(&[], true)?;
-    let without = nanos_per_call();
+    let without = null_system_call_nanos();
     counters.attach()?;
-    let with = nanos_per_call();
+    let with = null_system_call_nanos();
     counters.detach();
     Ok((with - without).max(0.0))
-}
-
-/// The shortest time of a system call that does nothing: what runs beside it makes it longer.
-fn nanos_per_call() -> f64 {
-    const BATCHES: u32 = 20;
-    const CALLS: u32 = 200;
-    let batch = |_| {
-        let begun = Instant::now();
-        for _ in 0..CALLS {
-            black_box(parent_id());
-        }
-        begun.elapsed().as_nanos() as f64 / f64::from(CALLS)
-    };
-    (0..BATCHES).map(batch).fold(f64::INFINITY, f64::min)
 }
 
 #[cfg(test)]
@@ -326,7 +310,7 @@ mod tests {
     impl Caller {
         fn call(&self, times: u64) {
             (0..times).for_each(|_| {
-                black_box(parent_id());
+                std::hint::black_box(std::os::unix::process::parent_id());
             });
             self.0.set(self.0.get() + times);
         }

@@ -76,28 +76,16 @@ impl RecordFile {
         }
     }
 
-    /// Adds a line of the record's kind under its key, and writes it to disk.
+    /// Adds a line of the record's kind under its key, and writes it to disk if it is `synced`. Otherwise the kernel decides when that is,
+    /// because a sync would disturb what is being measured: the line outlives this process, but not a crash of the machine.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn append(&mut self, key: &str, body: &impl Serialize) -> Result<()> {
-        self.add(key, body, File::sync_data)
-    }
-
-    /// Adds a line and leaves it to the kernel when to write it to disk, because a sync would disturb what is being measured:
-    /// the line outlives this process, but not a crash of the machine before the next [`append`](Self::append).
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn append_unsynced(&mut self, key: &str, body: &impl Serialize) -> Result<()> {
-        self.add(key, body, |_| Ok(()))
-    }
-
-    fn add(&mut self, key: &str, body: &impl Serialize, sync: fn(&File) -> io::Result<()>) -> Result<()> {
+    pub fn append(&mut self, key: &str, body: &impl Serialize, synced: bool) -> Result<()> {
         let failed = |error| Error::record(&self.path, "saving the record", error);
         let mut text = Vec::new();
         line(&mut text, key, body).map_err(failed)?;
-        let written = self.file.write_all(&text).and_then(|()| sync(&self.file));
+        let written = self.file.write_all(&text).and_then(|()| if synced { self.file.sync_data() } else { Ok(()) });
         if let Err(error) = written {
             // Cut off an incomplete line, which would damage the next one. If even this fails, the reader leaves it
             // out.

@@ -1,14 +1,12 @@
 //! One thread: its files in /proc stay open, so that a reading takes two reads and no path lookup.
 
-use crate::proc_files::tasks_of;
+use crate::proc_files::{Stat, tasks_of};
 use model::placement::{RanOn, Side};
 use model::unit::Nanos;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Fields of /proc/PID/stat after the name and before `processor`, the 39th (proc_pid_stat(5)).
-const BEFORE_PROCESSOR: usize = 36;
 /// Size of the buffer for these files.
 const ROOM: usize = 1024;
 
@@ -62,7 +60,7 @@ impl Thread {
         }
         let mut room = [0; ROOM];
         let stat = text(&self.stat, &mut room)?;
-        let cpu = processor(&stat).ok_or(io::ErrorKind::InvalidData)?;
+        let cpu = Stat::parse(&stat).and_then(|stat| stat.cpu).ok_or(io::ErrorKind::InvalidData)?;
         let moved = self.cpu.replace(cpu).is_some_and(|before| before != cpu);
         Ok(Some(RanOn {
             side: self.side,
@@ -100,23 +98,4 @@ pub(super) fn name(process: u32, thread: u32) -> String {
 fn text<'a>(file: &File, room: &'a mut [u8; ROOM]) -> io::Result<std::borrow::Cow<'a, str>> {
     let read = file.read_at(room, 0)?;
     Ok(String::from_utf8_lossy(room.get(..read).unwrap_or_default()))
-}
-
-/// The last CPU of a thread. Its name, in parentheses, may contain any character.
-fn processor(stat: &str) -> Option<u32> {
-    let (_, fields) = stat.rsplit_once(')')?;
-    fields.split_whitespace().nth(BEFORE_PROCESSOR)?.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_processor_is_the_39th_field_whatever_the_name() {
-        let fields: Vec<String> = (3..=52).map(|field: u32| (field * 100).to_string()).collect();
-        let stat = format!("77 (a) b (c) {}", fields.join(" "));
-        assert_eq!(processor(&stat), Some(3900));
-        assert_eq!(processor("77 (a) S 1 2"), None);
-    }
 }

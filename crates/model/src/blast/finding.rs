@@ -5,33 +5,19 @@
 use super::plan::{Method, Point, PublishedPackets};
 use super::record::{Counted, Receiver};
 use crate::explained::{AccountChange, EventChange, ExplainedFinding};
-use crate::limit::LimitFinding;
-use crate::origin::Origin;
-use crate::plan::service::Service;
-use crate::record::{Host, Outcome};
+use crate::kind::Head;
 use crate::scaling::ScalabilityFinding;
 use crate::stats::Estimate;
-use crate::stored::{StoredFinding, UnpairedChange};
-use crate::warning::Warning;
+use crate::stored::UnpairedChange;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// The schema name in the JSON.
-pub const SCHEMA: &str = "iotoll.blast/1";
 
 /// The results of sending packets.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct BlastFinding {
-    /// The schema name, `iotoll.blast/1`.
-    pub schema: String,
-    /// Version of the method, which defines the meaning of the numbers.
-    pub method_version: u32,
-    /// Start of the measurement, in seconds since 1970.
-    pub started_unix_seconds: f64,
-    /// The command line, as typed.
-    pub command_line: Vec<String>,
-    /// The machine that sends.
-    pub host: Host,
+    /// Where it came from, and how it ended.
+    #[serde(flatten)]
+    pub head: Head,
     /// Who receives.
     pub receiver: Receiver,
     /// Names of the methods, separated by commas.
@@ -56,26 +42,12 @@ pub struct BlastFinding {
     pub counted_rounds: usize,
     /// Why no events have been counted; `null` if they have been, or were not to be.
     pub events_reason: Option<String>,
-    /// Servers that iotoll started for it.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub services: Vec<Service>,
     /// Published figures, to stand beside the points.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub published: Vec<PublishedPackets>,
     /// The fitted rate of N submitters, by method, if their number was varied.
     #[serde(skip_serializing_if = "BTreeMap::is_empty", default)]
     pub usl: BTreeMap<String, ScalabilityFinding>,
-    /// The earlier measurement that it was compared with (`--stored`).
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub stored: Option<StoredFinding>,
-    /// The limits of `--fail-on`, each at every point, the worst first.
-    pub limits: Vec<LimitFinding>,
-    /// Whether the measurement was completed.
-    pub outcome: Outcome,
-    /// Caveats, the gravest first.
-    pub warnings: Vec<Warning>,
-    /// The program that measured, and the files that its command line refers to.
-    pub origin: Origin,
 }
 
 /// A method with a number of submitters.

@@ -1,21 +1,21 @@
 //! From a record of packets to its finding.
 
-use super::finding::{BlastFinding, Packets, PointFinding, SCHEMA, SinceStored};
+use super::finding::{BlastFinding, Packets, PointFinding, SinceStored};
 use super::plan::{Method, ORDERED_PAYLOAD, Point, way};
 use super::record::{self, BlastRecord, Delivery, Header, Round};
 use crate::experiment::Metric;
 use crate::explained::{self, Divided, DividedCost, ExplainingRounds};
+use crate::kind::Head;
 use crate::limit::{self, AtPlace, LimitFinding, Quantity};
 use crate::measured::Rounds;
 use crate::probe::Kind;
-use crate::record::{Host, Outcome};
+use crate::record::Host;
 use crate::scaling::{ScalabilityFinding, scalability_of};
 use crate::slice::rounds::{Choice, MeasuredSlices, why_unmetered};
 use crate::slice::{RoundRecord, SliceReading};
 use crate::stats::estimate::CONFIDENCE;
 use crate::stats::{Estimate, Evidence, LogRatio, Neighbours, Pair, PairedRound, Resolution, log_ratio, ratio_of_sums};
-use crate::stored::machine::Machine;
-use crate::stored::{self, Stored, UnpairedChange, work};
+use crate::stored::{Stored, UnpairedChange, work};
 use crate::unit::{Bytes, Nanos};
 use crate::warning::{Code, Warning, gravest_first};
 use crate::{group_limit, thousands};
@@ -28,16 +28,14 @@ pub fn study(record: &BlastRecord, stored: Option<&Stored<BlastRecord>>) -> Blas
     if let (Some(stored), Some((_, before))) = (stored, &before) {
         stand_beside(&mut finding, record, stored, before);
     }
-    gravest_first(&mut finding.warnings);
-    finding.limits = judge((record, &finding), before.as_ref().map(|(record, finding)| (*record, finding)));
+    gravest_first(&mut finding.head.warnings);
+    finding.head.limits = judge((record, &finding), before.as_ref().map(|(record, finding)| (*record, finding)));
     finding
 }
 
 /// Adds the comparison with an earlier measurement.
 fn stand_beside(finding: &mut BlastFinding, record: &BlastRecord, stored: &Stored<BlastRecord>, before: &BlastFinding) {
     let (then, now) = (&stored.record.header, &record.header);
-    let differs = stored.record.machine().differences(&record.machine());
-    finding.stored = Some(stored.finding(&then.envelope, differs));
     for point in &mut finding.points {
         let same = |other: &&PointFinding| other.point() == point.point();
         let Some(other) = before.points.iter().find(same) else { continue };
@@ -53,14 +51,7 @@ fn stand_beside(finding: &mut BlastFinding, record: &BlastRecord, stored: &Store
         work::differs("batch", then.plan.batch, now.plan.batch),
         work::differs("receiver", place(then), place(now)),
     ];
-    let differing = work::named(differing.into_iter().flatten().collect());
-    finding.warnings.extend(stored::warnings(&then.envelope, &now.envelope, &differing));
-}
-
-impl BlastRecord {
-    pub(crate) fn machine(&self) -> Machine<'_> {
-        Machine::of(&self.header.host, &self.header.envelope)
-    }
+    stored.stand_beside(record, differing.into_iter().flatten().collect(), &mut finding.head);
 }
 
 /// The numbers of one measurement.
@@ -80,14 +71,16 @@ fn alone(record: &BlastRecord) -> BlastFinding {
     let found = points.iter().enumerate().zip(costs).map(|(point, DividedCost { explained, accounts, events, .. })| {
         PointFinding { explained, accounts, events, ..point_finding(record, &sums, point, cpus) }
     });
+    let method = header.plan.methods.iter().map(|method| method.name()).collect::<Vec<_>>().join(",");
     let mut finding = BlastFinding {
-        schema: SCHEMA.to_owned(),
-        method_version: header.envelope.method_version,
-        started_unix_seconds: header.envelope.started_unix_seconds,
-        command_line: header.envelope.command_line.clone(),
+        head: Head::of(
+            &header.envelope,
+            format!("{method} packets of {} bytes to {}", header.plan.payload, header.receiver.address),
+            (&host, &header.services),
+            end.map(|end| (&end.outcome, end.warnings.as_slice())),
+        ),
         receiver: header.receiver.clone(),
-        origin: header.envelope.origin(),
-        method: header.plan.methods.iter().map(|method| method.name()).collect::<Vec<_>>().join(","),
+        method,
         payload_bytes: header.plan.payload,
         slice_seconds: header.plan.slice.seconds(),
         rounds: record.rounds.len() as u64,
@@ -99,13 +92,7 @@ fn alone(record: &BlastRecord) -> BlastFinding {
         counted_rounds,
         events_reason,
         published: header.plan.published.clone(),
-        services: header.services.clone(),
         usl: scaling(record, &sums, cpus),
-        stored: None,
-        limits: Vec::new(),
-        outcome: end.map_or(Outcome::Interrupted, |end| end.outcome.clone()),
-        warnings: end.map_or_else(Vec::new, |end| end.warnings.clone()),
-        host,
     };
     caveats(record, &rounds, &sums, &mut finding);
     finding
@@ -241,8 +228,8 @@ fn scaling(record: &BlastRecord, sums: &Rounds, cpus: usize) -> BTreeMap<String,
 
 fn caveats(record: &BlastRecord, rounds: &[RoundRecord], sums: &Rounds, finding: &mut BlastFinding) {
     let limits = record.rounds.iter().flat_map(|round| round.slices.limits());
-    finding.warnings.extend(group_limit::caveats(limits, "slices"));
-    let mut add = |code, message: String| finding.warnings.push(Warning::new(code, message));
+    finding.head.warnings.extend(group_limit::caveats(limits, "slices"));
+    let mut add = |code, message: String| finding.head.warnings.push(Warning::new(code, message));
     if record.rounds.is_empty() {
         return;
     }

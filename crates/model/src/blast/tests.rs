@@ -189,7 +189,7 @@ fn packets_cost_what_they_cost_without_the_background() {
     assert!(near(first.sent_per_second / first.delivered_per_second, 1.05), "{first:?}");
     assert!(near(first.context_switches_per_packet.unwrap().value, 0.25), "{first:?}");
     assert!(near(finding.background_fraction.unwrap(), BACKGROUND));
-    assert!(finding.warnings.is_empty(), "{:?}", finding.warnings);
+    assert!(finding.head.warnings.is_empty(), "{:?}", finding.head.warnings);
     assert_eq!((first.packets.unaccounted, finding.method.as_str()), (0, "sendto,gso"));
 }
 
@@ -216,11 +216,11 @@ fn packets_that_nobody_counted_are_told_first() {
     record.rounds[3].deliveries[1].delivered += 9;
     record.header.receiver.same_machine = false;
     let finding = study(&record, None);
-    let codes: Vec<Code> = finding.warnings.iter().map(|warning| warning.code).collect();
+    let codes: Vec<Code> = finding.head.warnings.iter().map(|warning| warning.code).collect();
     assert_eq!(codes, [Code::PacketsUnaccounted, Code::PacketsUnaccounted, Code::RemoteReceiver]);
     let unaccounted: Vec<i64> = finding.points.iter().map(|point| point.packets.unaccounted).collect();
     assert_eq!(unaccounted, [-9, 7]);
-    assert!(finding.warnings[0].message.contains("sendto with 1 submitter: 9 of"), "{:?}", finding.warnings);
+    assert!(finding.head.warnings[0].message.contains("sendto with 1 submitter: 9 of"), "{:?}", finding.head.warnings);
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn an_earlier_blast_is_compared_point_by_point() {
     assert!(sendto.since_stored.is_none());
     // What was the first point then is the second now.
     assert!(near(gso.since_stored.unwrap().delivered.unwrap().change, 1.0), "{gso:?}");
-    assert!(finding.warnings.iter().any(|warning| warning.message.contains("payload 18 → 5")));
+    assert!(finding.head.warnings.iter().any(|warning| warning.message.contains("payload 18 → 5")));
     then.header.plan.submitters = vec![3];
     assert!(then.fits(&record().header.plan).is_err());
 }
@@ -278,7 +278,7 @@ fn limits_are_judged_at_every_point() {
         *record.limits_mut() =
             crate::kind::limits::<BlastRecord>(&[text.to_owned()], record.plan(), stored.is_some()).unwrap();
         let stored = stored.map(|stored| Stored::new("then", stored));
-        let limits = record.study(stored.as_ref()).limits;
+        let limits = record.study(stored.as_ref()).head.limits;
         limits.into_iter().map(|limit| (limit.cell, limit.state)).collect::<Vec<_>>()
     };
     let points =

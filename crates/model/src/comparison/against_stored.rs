@@ -20,9 +20,7 @@ use crate::plan::service::{Service, named_in};
 use crate::record::Meter;
 use crate::stats::estimate::CONFIDENCE;
 use crate::stats::{LogLevel, log_level};
-use crate::stored::machine::Machine;
-use crate::stored::{Stored, warnings, work};
-use crate::warning::gravest_first;
+use crate::stored::{Stored, work};
 use std::collections::BTreeMap;
 
 /// Checks whether an experiment can be compared with an earlier comparison.
@@ -74,11 +72,7 @@ fn stand_beside(finding: &mut CompareFinding, record: &CompareRecord, stored: &S
             }
         }
     }
-    let (then, now) = (&stored.record, record);
-    finding.stored = Some(stored.finding(&then.header.envelope, then.machine().differences(&now.machine())));
-    let differing = differing_work(&then.header, &now.header);
-    finding.warnings.extend(warnings(&then.header.envelope, &now.header.envelope, &differing));
-    gravest_first(&mut finding.warnings);
+    stored.stand_beside(record, differing_work(&stored.record.header, &record.header), &mut finding.head);
 }
 
 /// One of the two sessions.
@@ -137,23 +131,6 @@ fn against(
     })
 }
 
-impl CompareRecord {
-    /// The machine of the baseline, and its canaries.
-    pub(crate) fn machine(&self) -> Machine<'_> {
-        // If arms are boots, the header may describe a boot of any arm.
-        let boots: Vec<_> = self.boots.iter().filter(|boot| boot.arm == 0).collect();
-        let header = &self.header;
-        let (host, canaries) = match boots.first() {
-            Some(first) => (&first.host, boots.iter().map(|boot| &boot.canaries).collect()),
-            None => {
-                let ends = std::iter::once(&header.canaries).chain(self.end.as_ref().map(|end| &end.canaries));
-                (&header.host, ends.collect())
-            }
-        };
-        Machine { canaries, ..Machine::of(host, &header.envelope) }
-    }
-}
-
 /// Differences between the work of the baselines, in the cells that both sessions measured.
 fn differing_work(then: &Header, now: &Header) -> Vec<String> {
     let (before, today) = (&then.experiment.services, &now.experiment.services);
@@ -172,7 +149,7 @@ fn differing_work(then: &Header, now: &Header) -> Vec<String> {
         ));
     }
     found.extend(work::differs("measured in", schedule(then.schedule), schedule(now.schedule)));
-    work::named(found)
+    found
 }
 
 /// The settings that are applied for a baseline.

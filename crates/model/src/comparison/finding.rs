@@ -8,36 +8,23 @@ use crate::events::EventFinding;
 use crate::experiment::{ArmPlan, Axis, Metric, Published, Rules, Work, WorkCounter};
 use crate::explained::{AccountChange, EventChange, ExplainedFinding, FamilyFinding, StackChange, SymbolChange};
 use crate::injected::Injected;
-use crate::limit::LimitFinding;
-use crate::origin::Origin;
+use crate::kind::Head;
 use crate::page_cache::CacheState;
 use crate::placement::CasePlacement;
-use crate::plan::service::Service;
 use crate::probe::Kind;
-use crate::record::{Canaries, Host, Outcome};
+use crate::record::{Canaries, Host};
 use crate::scaling::ScalabilityFinding;
 use crate::stats::{Estimate, Verdict};
-use crate::stored::{StoredFinding, UnpairedChange};
-use crate::warning::Warning;
+use crate::stored::UnpairedChange;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// The schema name in the JSON.
-pub const SCHEMA: &str = "iotoll.compare/1";
 
 /// The results of a comparison.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CompareFinding {
-    /// The schema name, `iotoll.compare/1`.
-    pub schema: String,
-    /// Version of the method, which defines the meaning of the numbers.
-    pub method_version: u32,
-    /// What was compared, in one line.
-    pub title: String,
-    /// Start of the measurement, in seconds since 1970.
-    pub started_unix_seconds: f64,
-    /// The command line, as typed.
-    pub command_line: Vec<String>,
+    /// Where it came from, and how it ended.
+    #[serde(flatten)]
+    pub head: Head,
     /// Seed of the slice order; the same seed gives the same order.
     pub seed: u64,
     /// Number of rounds that are used.
@@ -89,14 +76,10 @@ pub struct CompareFinding {
     pub scalability: Vec<ScalabilityFinding>,
     /// Results of the baseline compared with itself (`--aa`): the resolution of this machine.
     pub noise_floor: Option<NoiseFloor>,
-    /// The limits of `--fail-on`.
-    pub limits: Vec<LimitFinding>,
     /// Margin, precision and budget.
     pub rules: Rules,
     /// The machine and its state.
     pub environment: Environment,
-    /// The earlier comparison (`--stored`); `null` without one.
-    pub stored: Option<StoredFinding>,
     /// Published numbers, as given.
     pub published: Vec<Published>,
     /// The page cache condition; `null` if no job uses the page cache.
@@ -106,8 +89,6 @@ pub struct CompareFinding {
     /// The regimes, if the rate of the arms stepped by half or more: the rounds before the step, and those that the
     /// answer uses. Empty if one level describes all rounds.
     pub regimes: Vec<RoundsRegime>,
-    /// The servers that iotoll started: name, command, URI, CPUs and arm.
-    pub services: Vec<Service>,
     /// What counted the I/Os of commands that took turns in slices; `null` otherwise.
     pub work_counter: Option<WorkCounter>,
     /// Largest part of an arm's measured cost that the counter itself takes, estimated; `null` if counting is free or the cost is
@@ -119,12 +100,6 @@ pub struct CompareFinding {
     pub boots: Vec<BootFinding>,
     /// The work of each arm in each cell.
     pub cases: Vec<CasePlan>,
-    /// How the experiment ended.
-    pub outcome: Outcome,
-    /// Caveats, the gravest first.
-    pub warnings: Vec<Warning>,
-    /// The program that measured, and the files that its command line refers to.
-    pub origin: Origin,
 }
 
 /// The two families of comparisons.
@@ -465,8 +440,6 @@ pub struct TimeNeeded {
 /// The machine and its state during the experiment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Environment {
-    /// The machine.
-    pub host: Host,
     /// Name of the meter of the cycles.
     pub meter: Option<String>,
     /// Busy fraction of the machine without the workload, 0 to 1.

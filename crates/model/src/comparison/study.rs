@@ -15,7 +15,7 @@ pub(super) mod which_rounds;
 
 use super::finding::{
     ArmFinding, BootFinding, CasePlan, CellFinding, CompareFinding, Environment, EnvironmentStep, NoiseFloor,
-    NoiseOfMetric, SCHEMA, SlicePoint, TimeNeeded,
+    NoiseOfMetric, SlicePoint, TimeNeeded,
 };
 use super::record::{BootRecord, CaseLatency, CompareRecord, End, Header, RoundRecord, Schedule};
 use crate::events::Events;
@@ -23,9 +23,10 @@ use crate::experiment::{ArmPlan, Cell, Experiment, Metric, Rules};
 use crate::explained::{Divided, DividedCost};
 use crate::histogram::Histogram;
 use crate::injected::Injected;
+use crate::kind::Head;
 use crate::limit::{self, AtPlace, Limit, LimitFinding};
 use crate::measured::{Round, Rounds};
-use crate::record::Outcome;
+use crate::record::{Host, Outcome};
 use crate::slice::rounds::{Choice, MeasuredSlices, SliceCost};
 use crate::stats::stopping::Goal;
 use crate::stats::{Estimate, LogRatio, Pair, confidence_of_each, stopping};
@@ -166,18 +167,18 @@ pub fn study(record: &CompareRecord) -> CompareFinding {
     let mut finding = study_of(&counted);
     finding.regimes = counted.regimes.findings(&counted.whole.rounds);
     if let Some(warning) = counted.regimes.caveat() {
-        finding.warnings.push(warning);
+        finding.head.warnings.push(warning);
     }
-    finding.warnings.extend(page_cache::caveats(&finding));
+    finding.head.warnings.extend(page_cache::caveats(&finding));
     let placed = placement::caveats(&finding, counted.view);
-    finding.warnings.extend(placed);
-    gravest_first(&mut finding.warnings);
+    finding.head.warnings.extend(placed);
+    gravest_first(&mut finding.head.warnings);
     if !counted.answers() {
         finding.withhold(regimes::TWO_REGIMES);
     } else if finding.rounds < FEWEST_ROUNDS {
         finding.withhold("fewer than two rounds were measured");
     }
-    finding.limits = limits(&record.header.experiment.limits, &finding.cells);
+    finding.head.limits = limits(&record.header.experiment.limits, &finding.cells);
     finding
 }
 
@@ -197,7 +198,7 @@ impl CompareFinding {
         (self.unseen_fraction, self.unseen_in_spells_fraction) = (None, None);
         (self.function_family, self.event_family) = (None, None);
         let of_a_change = |code| matches!(code, Code::RoundsCorrelated | Code::OneUnitCarriesTheMean);
-        self.warnings.retain(|warning| !of_a_change(warning.code));
+        self.head.warnings.retain(|warning| !of_a_change(warning.code));
     }
 }
 
@@ -258,12 +259,14 @@ fn study_of(counted: &RoundsOfTheAnswer) -> CompareFinding {
     warnings.extend(header.events.iter().flat_map(|events| events.shortfalls(events_reason.iter())));
     warnings.extend(caveats::spread(&cells, &compared, &targets, record.skipped));
     gravest_first(&mut warnings);
+    let tsc_hertz = record.end.map_or(header.host.tsc_hertz, |end| end.tsc_hertz);
+    let host = Host { tsc_hertz, ..header.host.clone() };
     CompareFinding {
-        schema: SCHEMA.to_owned(),
-        method_version: header.envelope.method_version,
-        title: experiment.title.clone(),
-        started_unix_seconds: header.envelope.started_unix_seconds,
-        command_line: header.envelope.command_line.clone(),
+        head: Head {
+            outcome: record.end.map_or_else(|| no_end(record), |end| end.outcome.clone()),
+            warnings,
+            ..Head::of(&header.envelope, experiment.title.clone(), (&host, &experiment.services), None)
+        },
         seed: header.seed,
         rounds: record.rounds.len(),
         seconds,
@@ -280,7 +283,6 @@ fn study_of(counted: &RoundsOfTheAnswer) -> CompareFinding {
         lines: sweep::lines(experiment, sums),
         scalability: sweep::scalability(experiment, sums, header.host.cpus),
         noise_floor: experiment.against_itself.then(|| noise_floor(&cells, seconds)),
-        limits: Vec::new(),
         targets,
         families: Some(families),
         account_family,
@@ -296,20 +298,15 @@ fn study_of(counted: &RoundsOfTheAnswer) -> CompareFinding {
         cells,
         rules: experiment.rules.clone(),
         environment: environment(record, sums),
-        stored: None,
         published: experiment.published.clone(),
         cache: page_cache::setup(header),
         page_cache: page_cache::cases(record, sums),
         placement: placement::cases(record, measured),
         regimes: Vec::new(),
-        services: experiment.services.clone(),
         work_counter: header.work_counter.clone(),
         counting_fraction: sliced_command::counting_fraction(record, sums).map(|(_, part)| part),
         boots: boots(record),
         cases: cases(experiment),
-        origin: header.envelope.origin(),
-        outcome: record.end.map_or_else(|| no_end(record), |end| end.outcome.clone()),
-        warnings,
     }
 }
 
@@ -488,13 +485,8 @@ fn limits(limits: &[Limit], cells: &[CellFinding]) -> Vec<LimitFinding> {
 
 fn environment(record: View, sums: &Rounds) -> Environment {
     let header = record.header;
-    let mut host = header.host.clone();
-    if let Some(end) = record.end {
-        host.tsc_hertz = end.tsc_hertz;
-    }
     let canaries = std::iter::once(&header.canaries).chain(record.end.map(|end| &end.canaries));
     Environment {
-        host,
         meter: sums.meter.map(|meter| meter.name().to_owned()),
         background_busy_fraction: sums.background_fraction(),
         steal_fraction: sums.steal_fraction(),

@@ -3,32 +3,15 @@
 //! This is also the JSON of `ftq`, schema `iotoll.ftq/1`: fields are added, never renamed. `null` means unknown.
 
 use super::record::RecorderCost;
-use crate::limit::LimitFinding;
-use crate::origin::Origin;
-use crate::plan::service::Service;
-use crate::record::{Host, Outcome};
-use crate::stored::StoredFinding;
-use crate::warning::Warning;
+use crate::kind::Head;
 use serde::{Deserialize, Serialize};
-
-/// The schema name in the JSON.
-pub const SCHEMA: &str = "iotoll.ftq/1";
 
 /// The results of a recording.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct FtqFinding {
-    /// The schema name, `iotoll.ftq/1`.
-    pub schema: String,
-    /// Version of the method, which defines the meaning of the numbers.
-    pub method_version: u32,
-    /// Start of the recording, in seconds since 1970.
-    pub started_unix_seconds: f64,
-    /// The command line, as typed.
-    pub command_line: Vec<String>,
-    /// The machine.
-    pub host: Host,
-    /// The worker, in words.
-    pub worker: String,
+    /// Where it came from, and how it ended.
+    #[serde(flatten)]
+    pub head: Head,
     /// Where its amount was read, in words.
     pub counted_by: String,
     /// What is counted: `bytes` or `steps`.
@@ -65,24 +48,11 @@ pub struct FtqFinding {
     pub stall_count: u64,
     /// The probes.
     pub probes: Vec<ProbeFinding>,
-    /// Servers that iotoll started for it.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub services: Vec<Service>,
     /// What changed against the recording that it was compared with (`--stored`).
     pub against: Option<PeriodChanges>,
-    /// The limits of `--fail-on`.
-    #[serde(default)]
-    pub limits: Vec<LimitFinding>,
-    /// Whether the recording was completed.
-    pub outcome: Outcome,
-    /// Caveats, the gravest first.
-    pub warnings: Vec<Warning>,
     /// What is drawn.
     #[serde(skip)]
     pub pictures: Pictures,
-    /// The program that measured, and the files that its command line refers to.
-    #[serde(default)]
-    pub origin: Origin,
 }
 
 /// A part of the recording in which the rate stayed at one level.
@@ -189,10 +159,8 @@ pub struct ProbeFinding {
 }
 
 /// Periods against those of an earlier recording.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PeriodChanges {
-    /// The earlier recording.
-    pub stored: StoredFinding,
     /// Periods that only this recording has.
     pub appeared: Vec<f64>,
     /// Periods that only the earlier one has.

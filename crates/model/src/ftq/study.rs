@@ -11,15 +11,14 @@ mod probes;
 mod stalls;
 mod words;
 
-use super::finding::{FtqFinding, Label, Periodic, SCHEMA, Stall};
+use super::finding::{FtqFinding, Label, Periodic, Stall};
 use super::record::FtqRecord;
 use super::series::{Grid, Series};
+use crate::kind::Head;
 use crate::limit::{self, AtPlace, LimitFinding, Quantity};
-use crate::record::Outcome;
 use crate::stats::unpaired::grouped;
 use crate::stats::{Estimate, Neighbours, Pair, ratio_of_sums};
 use crate::stored::{Stored, UnpairedChange};
-use crate::warning::gravest_first;
 use labels::{Found, Line};
 use noise::Grain;
 use periods::Period;
@@ -55,9 +54,8 @@ pub fn study(record: &FtqRecord, stored: Option<&Stored<FtqRecord>>) -> FtqFindi
     caveats::add(record, (&series, &grid), &periods, unknown.zip(grain), &mut finding);
     if let Some(stored) = stored {
         caveats::stand_beside(&mut finding, record, stored);
-        gravest_first(&mut finding.warnings);
     }
-    finding.limits = judge(record, &finding, stored);
+    finding.head.limits = judge(record, &finding, stored);
     finding
 }
 
@@ -67,13 +65,12 @@ fn overall(record: &FtqRecord, series: &Series) -> FtqFinding {
     let end = record.end.as_ref();
     let (amount, seconds) = (series.amount() as u64, series.length());
     FtqFinding {
-        schema: SCHEMA.to_owned(),
-        method_version: header.envelope.method_version,
-        started_unix_seconds: header.envelope.started_unix_seconds,
-        command_line: header.envelope.command_line.clone(),
-        host: header.host.clone(),
-        origin: header.envelope.origin(),
-        worker: header.worker.clone(),
+        head: Head::of(
+            &header.envelope,
+            header.worker.clone(),
+            (&header.host, &header.services),
+            end.map(|end| (&end.outcome, end.warnings.as_slice())),
+        ),
         counted_by: header.counted_by.clone(),
         unit: header.unit.clone(),
         quantum_seconds: series.quantum,
@@ -86,9 +83,6 @@ fn overall(record: &FtqRecord, series: &Series) -> FtqFinding {
         seconds,
         amount_per_second: if seconds > 0.0 { series.amount() / seconds } else { 0.0 },
         recorder: end.map_or_else(Default::default, |end| end.recorder.clone()),
-        services: header.services.clone(),
-        outcome: end.map_or(Outcome::Interrupted, |end| end.outcome.clone()),
-        warnings: end.map_or_else(Vec::new, |end| end.warnings.clone()),
         ..FtqFinding::default()
     }
 }

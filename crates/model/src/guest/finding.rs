@@ -6,33 +6,20 @@
 use super::InstructionsPerIo;
 use super::plan::Published;
 use super::record::KernelIdentity;
-use crate::limit::LimitFinding;
-use crate::origin::Origin;
-use crate::record::{Host, Outcome};
+use crate::kind::Head;
 use crate::stats::{Estimate, Verdict};
-use crate::stored::StoredFinding;
-use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The schema name in the JSON.
-pub const SCHEMA: &str = "iotoll.guest/1";
 /// The unit of every count.
 pub const UNIT: &str = "instructions, emulated";
 
 /// The results of guests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GuestFinding {
-    /// The schema name, `iotoll.guest/1`.
-    pub schema: String,
-    /// Version of the method, which defines the meaning of the numbers.
-    pub method_version: u32,
-    /// What was measured, in one line.
-    pub title: String,
-    /// Start of the measurement, in seconds since 1970.
-    pub started_unix_seconds: f64,
-    /// The command line, as typed.
-    pub command_line: Vec<String>,
+    /// Where it came from, and how it ended.
+    #[serde(flatten)]
+    pub head: Head,
     /// The unit of every count: `instructions, emulated`.
     pub unit: String,
     /// The emulator and its version.
@@ -58,24 +45,8 @@ pub struct GuestFinding {
     pub hashes: BTreeMap<String, String>,
     /// Figures that others published.
     pub published: Vec<Published>,
-    /// The earlier measurement that it was compared with (`--stored`); `null` without one.
-    #[serde(default)]
-    pub stored: Option<StoredFinding>,
-    /// The limits of `--fail-on`, each at every point, the worst first.
-    #[serde(default)]
-    pub limits: Vec<LimitFinding>,
     /// Wall time of the measurement, in seconds; `null` if it was cut off.
     pub seconds: Option<f64>,
-    /// Whether the measurement was completed.
-    pub outcome: Outcome,
-    /// Caveats, the gravest first.
-    pub warnings: Vec<Warning>,
-    /// The program that measured, and the files that its command line refers to.
-    #[serde(default)]
-    pub origin: Origin,
-    /// The machine that emulated, which no count depends on; `null` in older records.
-    #[serde(default)]
-    pub host: Option<Host>,
 }
 
 /// One job on one stack of one kernel.

@@ -37,9 +37,8 @@ pub struct Header {
     /// Hashes of the modules that replace those of the kernels, by `NAME=FILE`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub modules: BTreeMap<String, String>,
-    /// The machine that emulates, which no count depends on. Older records do not have it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub host: Option<Host>,
+    /// The machine that emulates, which no count depends on.
+    pub host: Host,
 }
 
 /// Which kernel it was.

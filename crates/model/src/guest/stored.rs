@@ -7,8 +7,7 @@ use super::record::{GuestRecord, Header, Measured};
 use super::study::{change, estimate, of_point, per_io, ratio, study};
 use crate::limit::{self, AtPlace, LimitFinding, Quantity};
 use crate::stats::Estimate;
-use crate::stored::{Stored, warnings, work};
-use crate::warning::gravest_first;
+use crate::stored::{Stored, work};
 
 /// Checks whether a measurement of `plan` can be compared with an earlier record.
 ///
@@ -53,17 +52,14 @@ pub fn study_against(record: &GuestRecord, stored: Option<&Stored<GuestRecord>>)
             let before = earlier(then, &now.plan, number);
             point.since_stored = change(&of_point(record, number), &before, now.plan.margin);
         }
-        finding.stored = Some(stored.finding(&then.header.envelope, differences(&then.header, now)));
-        let differing = work::named(differing_work(&then.header.plan, &now.plan));
-        finding.warnings.extend(warnings(&then.header.envelope, &now.envelope, &differing));
-        gravest_first(&mut finding.warnings);
+        stored.stand_beside(record, differing_work(&then.header.plan, &now.plan), &mut finding.head);
     }
-    finding.limits = judge(record, &finding, stored.map(|stored| &stored.record));
+    finding.head.limits = judge(record, &finding, stored.map(|stored| &stored.record));
     finding
 }
 
 /// What the guests were made of, then and now.
-fn differences(then: &Header, now: &Header) -> Vec<String> {
+pub(crate) fn differences(then: &Header, now: &Header) -> Vec<String> {
     let kernels = |header: &Header| -> String {
         let releases: Vec<&str> = header.kernels.values().map(|kernel| kernel.release.as_str()).collect();
         releases.join(", ")

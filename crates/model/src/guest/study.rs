@@ -1,10 +1,11 @@
 //! Record of guests → finding.
 
 use super::InstructionsPerIo;
-use super::finding::{ChangeFinding, GuestFinding, PointFinding, SCHEMA, UNIT};
+use super::finding::{ChangeFinding, GuestFinding, PointFinding, UNIT};
 use super::functions::{chains, functions, moved};
 use super::record::{GuestRecord, Measured};
 use crate::elided_list::elided_list;
+use crate::kind::Head;
 use crate::record::Outcome;
 use crate::stats::estimate::CONFIDENCE;
 use crate::stats::{Estimate, Good, LogLevel, Uncertainty, verdict};
@@ -51,14 +52,13 @@ pub fn study(record: &GuestRecord) -> GuestFinding {
     }
     let end = record.end.as_ref();
     let mut finding = GuestFinding {
-        schema: SCHEMA.to_owned(),
-        method_version: header.envelope.method_version,
-        title: plan.title.clone(),
-        started_unix_seconds: header.envelope.started_unix_seconds,
-        command_line: header.envelope.command_line.clone(),
+        head: Head::of(
+            &header.envelope,
+            plan.title.clone(),
+            (&header.host, &[]),
+            end.map(|end| (&end.outcome, end.warnings.as_slice())),
+        ),
         unit: UNIT.to_owned(),
-        origin: header.envelope.origin(),
-        host: header.host.clone(),
         emulator: header.emulator.clone(),
         cpu: header.cpu.clone(),
         memory_mib: header.memory_mib,
@@ -70,14 +70,10 @@ pub fn study(record: &GuestRecord) -> GuestFinding {
         points,
         hashes: hashes(record),
         published: plan.published.clone(),
-        stored: None,
-        limits: Vec::new(),
         seconds: end.map(|end| end.seconds),
-        outcome: end.map_or(Outcome::Interrupted, |end| end.outcome.clone()),
-        warnings: end.map(|end| end.warnings.clone()).unwrap_or_default(),
     };
-    finding.warnings.extend(caveats(&finding, plan.replicates));
-    gravest_first(&mut finding.warnings);
+    finding.head.warnings.extend(caveats(&finding, plan.replicates));
+    gravest_first(&mut finding.head.warnings);
     finding
 }
 
@@ -200,7 +196,7 @@ fn caveats(finding: &GuestFinding, replicates: u32) -> Vec<Warning> {
         &|point| point.idle_fraction.is_some_and(|idle| idle > IDLE),
         "the guest was also idle, for a timer or a delay; instructions do not show that time",
     );
-    match &finding.outcome {
+    match &finding.head.outcome {
         Outcome::Interrupted => {
             let measured: usize = finding.points.iter().map(|point| point.replicates).sum();
             let planned = finding.points.len() * replicates as usize;

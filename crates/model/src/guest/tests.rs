@@ -58,7 +58,7 @@ fn point(finding: &GuestFinding, number: usize) -> &PointFinding {
 }
 
 fn codes(finding: &GuestFinding) -> Vec<Code> {
-    finding.warnings.iter().map(|warning| warning.code).collect()
+    finding.head.warnings.iter().map(|warning| warning.code).collect()
 }
 
 fn close(value: f64, expected: f64) -> bool {
@@ -76,7 +76,7 @@ fn identical_replicates_give_an_exact_value() {
     assert_eq!(parts.map(|part| part.unwrap().0), [5247.0, 583.0, 291.5]);
     assert_eq!(point.path_proof.get("sends"), Some(&100), "of the first replicate");
     assert_eq!((finding.unit.as_str(), finding.seconds), ("instructions, emulated", Some(1.0)));
-    assert!(finding.warnings.is_empty() && point.change.is_none());
+    assert!(finding.head.warnings.is_empty() && point.change.is_none());
 }
 
 /// scipy.stats.t.interval(0.95, 4, loc=numpy.mean(x), scale=scipy.stats.sem(x)) of these five values.
@@ -112,7 +112,7 @@ fn a_change_without_any_spread_is_exact() {
     let equal = pair(&[4408; 3], &[4408; 3]);
     let change = point(&equal, 1).change.as_ref().unwrap();
     assert_eq!((change.difference, change.verdict, change.beyond_layouts), (0.0, Verdict::NoDifference, false));
-    assert!(equal.warnings.is_empty(), "nothing changed");
+    assert!(equal.head.warnings.is_empty(), "nothing changed");
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn a_change_within_the_spread_of_layouts_is_said_to_be_so() {
     let change = point(&finding, 1).change.as_ref().unwrap();
     assert!(!change.beyond_layouts && change.change.contains(0.0) == Some(true));
     assert_eq!(codes(&finding), [Code::WithinLayouts]);
-    let message = &finding.warnings.first().unwrap().message;
+    let message = &finding.head.warnings.first().unwrap().message;
     assert!(message.starts_with("job 0, k1: the change is within the spread of the replicates"), "{message}");
 }
 
@@ -184,9 +184,9 @@ fn an_interrupted_record_says_how_far_it_came() {
     let mut record = record(2, 1, guests(0, &[100, 101]));
     record.end = None;
     let finding = study(&record);
-    assert_eq!((finding.outcome.clone(), finding.seconds), (Outcome::Interrupted, None));
+    assert_eq!((finding.head.outcome.clone(), finding.seconds), (Outcome::Interrupted, None));
     assert_eq!(codes(&finding), [Code::Interrupted]);
-    let message = &finding.warnings.first().unwrap().message;
+    let message = &finding.head.warnings.first().unwrap().message;
     assert_eq!(message, "the measurement was interrupted: 2 of 10 replicates were measured");
     let missing = point(&finding, 1);
     assert_eq!((missing.instructions_per_io, missing.replicates, missing.idle_fraction), (None, 0, None));
@@ -199,7 +199,7 @@ fn a_failed_record_gives_the_reason() {
     record.end = Some(End { outcome: Outcome::Failed("it hung".to_owned()), warnings: Vec::new(), seconds: 2.0 });
     let finding = study(&record);
     assert_eq!(codes(&finding), [Code::JobFailed]);
-    assert_eq!(finding.warnings.first().unwrap().message, "it hung");
+    assert_eq!(finding.head.warnings.first().unwrap().message, "it hung");
 }
 
 #[test]
@@ -292,7 +292,7 @@ fn limits_are_judged_exactly_by_one_replicate_and_by_the_interval_of_several() {
         let texts = [text.to_owned()];
         *record.limits_mut() = kind::limits::<GuestRecord>(&texts, record.plan(), stored.is_some()).unwrap();
         let stored = stored.map(|stored| Stored::new("then", stored.clone()));
-        record.study(stored.as_ref()).limits.into_iter().map(|limit| (limit.arm, limit.state)).collect()
+        record.study(stored.as_ref()).head.limits.into_iter().map(|limit| (limit.arm, limit.state)).collect()
     };
     let arm = |arm: &str, state| (arm.to_owned(), state);
     let exact = record(2, 1, [guests(0, &[1000]), guests(1, &[1010])].concat());

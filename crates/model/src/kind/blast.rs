@@ -1,6 +1,6 @@
 //! Kind `blast`: a header, rounds, and the end.
 
-use super::{Extent, Misplaced, Recorded, begun, misplaced};
+use super::{Extent, Misplaced, Recorded, assembled};
 use crate::blast::record::{End, Header, Round};
 use crate::blast::{BlastFinding, BlastPlan, BlastRecord};
 use crate::envelope::{Envelope, Kind};
@@ -29,28 +29,28 @@ impl Recorded for BlastRecord {
     type Finding = BlastFinding;
 
     fn assemble(envelope: Envelope, lines: Vec<Line>) -> Result<Self, Misplaced> {
-        let header = |line| if let Line::Header(header) = line { Some(*header) } else { None };
-        let (header, lines) = begun(lines, header, "a blast of packets")?;
-        let header = Header { envelope, ..header };
-        let mut record = Self { header, rounds: Vec::new(), explaining: Vec::new(), end: None };
-        for (number, line) in lines {
+        let begin = |line| {
+            let Line::Header(header) = line else { return None };
+            Some(Self { header: Header { envelope, ..*header }, rounds: Vec::new(), explaining: Vec::new(), end: None })
+        };
+        assembled(lines, begin, |record, line| {
             match line {
-                Line::Round(_) if record.end.is_some() => return Err(misplaced(number, "is a round after the end")),
+                Line::Round(_) if record.end.is_some() => return Err("is a round after the end".to_owned()),
                 Line::Round(round) => record.rounds.push(*round),
                 Line::Explaining(round) => record.explaining.push(round),
                 Line::End(end) => record.end = Some(*end),
-                Line::Header(_) => return Err(misplaced(number, "is a second header")),
+                Line::Header(_) => return Err("is a second header".to_owned()),
             }
-        }
-        Ok(record)
+            Ok(())
+        })
     }
 
     fn extent(&self) -> Extent {
         Extent { has_end: self.end.is_some(), parts: self.rounds.len(), noun: "rounds" }
     }
 
-    fn machine(&self) -> Option<Machine<'_>> {
-        Some(self.machine())
+    fn machine(&self) -> Machine<'_> {
+        Machine::of(&self.header.host, &self.header.envelope)
     }
 
     fn envelope(&self) -> &Envelope {

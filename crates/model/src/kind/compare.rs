@@ -1,7 +1,7 @@
 //! Kind `compare`: a header, one line for each round or boot, and the end. Each line is written before the next round
 //! begins.
 
-use super::{Extent, Misplaced, Recorded, begun, misplaced};
+use super::{Extent, Misplaced, Recorded, assembled};
 use crate::comparison::record::{BootRecord, CompareRecord, End, Header, RoundRecord};
 use crate::comparison::{CompareFinding, against_stored, boots};
 use crate::envelope::{Envelope, Kind};
@@ -42,13 +42,14 @@ impl Recorded for CompareRecord {
     const HAS_VALUES: bool = false;
 
     fn assemble(envelope: Envelope, lines: Vec<Line>) -> Result<Self, Misplaced> {
-        let header = |line| if let Line::Header(header) = line { Some(*header) } else { None };
-        let (header, lines) = begun(lines, header, "a comparison")?;
-        let header = Header { envelope, ..header };
-        let mut record = Self { header, rounds: Vec::new(), explaining: Vec::new(), boots: Vec::new(), end: None };
+        let begin = |line| {
+            let Line::Header(header) = line else { return None };
+            let header = Header { envelope, ..*header };
+            Some(Self { header, rounds: Vec::new(), explaining: Vec::new(), boots: Vec::new(), end: None })
+        };
         // Boots of the current, incomplete round.
         let mut booted = Vec::new();
-        for (number, line) in lines {
+        assembled(lines, begin, |record, line| {
             match line {
                 Line::Round(round) => record.rounds.push(round),
                 Line::Explaining(round) => record.explaining.push(round),
@@ -62,10 +63,10 @@ impl Recorded for CompareRecord {
                     }
                 }
                 Line::End(end) => record.end = Some(*end),
-                Line::Header(_) => return Err(misplaced(number, "is a second header")),
+                Line::Header(_) => return Err("is a second header".to_owned()),
             }
-        }
-        Ok(record)
+            Ok(())
+        })
     }
 
     fn extent(&self) -> Extent {
@@ -74,8 +75,19 @@ impl Recorded for CompareRecord {
         Extent { has_end, parts: self.rounds.len().max(self.boots.len()), noun: "rounds" }
     }
 
-    fn machine(&self) -> Option<Machine<'_>> {
-        Some(self.machine())
+    /// That of the baseline, and its canaries.
+    fn machine(&self) -> Machine<'_> {
+        // If arms are boots, the header may describe a boot of any arm.
+        let boots: Vec<_> = self.boots.iter().filter(|boot| boot.arm == 0).collect();
+        let header = &self.header;
+        let (host, canaries) = match boots.first() {
+            Some(first) => (&first.host, boots.iter().map(|boot| &boot.canaries).collect()),
+            None => {
+                let ends = std::iter::once(&header.canaries).chain(self.end.as_ref().map(|end| &end.canaries));
+                (&header.host, ends.collect())
+            }
+        };
+        Machine { canaries, ..Machine::of(host, &header.envelope) }
     }
 
     fn envelope(&self) -> &Envelope {

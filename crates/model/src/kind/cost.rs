@@ -1,7 +1,7 @@
 //! Kind `cost`: one line, written at the end of the measurement. Until then, and for good if iotoll is killed, a line of what
 //! is known at the beginning, one of each part that was measured, and before each execution its windows.
 
-use super::{Extent, Misplaced, Recorded, misplaced};
+use super::{Extent, Misplaced, Recorded, assembled};
 use crate::envelope::{Envelope, Kind};
 use crate::experiment::Metric;
 use crate::finding::RunFinding;
@@ -64,18 +64,63 @@ impl Recorded for Record {
     type Finding = RunFinding;
 
     fn assemble(envelope: Envelope, lines: Vec<Line>) -> Result<Self, Misplaced> {
-        let mut lines = lines.into_iter();
-        match (lines.next(), lines.next()) {
-            (None, _) => Err(misplaced(0, "is missing: nothing was measured")),
-            (Some(Line::Measured(record)), None) => Ok(Self { envelope, ..*record }),
-            (Some(Line::Measured(_)), Some(_)) => Err(misplaced(1, "is a second measurement")),
-            (Some(Line::Part(_) | Line::Windows(_)), _) => {
-                Err(misplaced(0, "is a part of a measurement whose beginning is missing"))
+        let count = lines.len();
+        let mut is_whole = false;
+        let begin = |line| match line {
+            Line::Measured(record) => {
+                is_whole = true;
+                Some(Self { envelope, ..*record })
             }
-            (Some(Line::Begun(record)), second) => {
-                cut_off(Self { envelope, ..*record }, second.into_iter().chain(lines))
+            Line::Begun(record) => Some(Self { envelope, outcome: Outcome::Interrupted, ..*record }),
+            Line::Part(_) | Line::Windows(_) => None,
+        };
+        let mut running: Option<(usize, Vec<Snapshot>)> = None;
+        let mut record = assembled(lines, begin, |record: &mut Self, line| {
+            let missing = || "is of a phase that is missing".to_owned();
+            match line {
+                Line::Part(part) => {
+                    let Part { background, execution, tsc_hertz, storage, warnings } = *part;
+                    record.background.extend(background);
+                    record.host.tsc_hertz = tsc_hertz;
+                    (record.host.storage, record.warnings) = (storage, warnings);
+                    if let Some((phase, execution)) = execution {
+                        if phase == record.phases.len() {
+                            record.phases.push(PhaseRecord::default());
+                        }
+                        record.phases.get_mut(phase).ok_or_else(missing)?.executions.push(execution);
+                        running = None;
+                    }
+                }
+                Line::Windows(Windows { phase, snapshots, tsc_hertz }) => {
+                    if phase > record.phases.len() {
+                        return Err(missing());
+                    }
+                    record.host.tsc_hertz = tsc_hertz;
+                    match &mut running {
+                        Some((same, all)) if *same == phase => all.extend(snapshots),
+                        _ => running = Some((phase, snapshots)),
+                    }
+                }
+                Line::Begun(_) | Line::Measured(_) => return Err("is a second measurement".to_owned()),
             }
+            Ok(())
+        })?;
+        // An execution without its end cannot be averaged with whole ones.
+        if let Some((phase, snapshots)) = running
+            && phase == record.phases.len()
+            && snapshots.len() > 1
+        {
+            let execution = execution_so_far(&record.source, phase, snapshots);
+            record.phases.push(PhaseRecord { executions: vec![execution] });
+            let message = "iotoll was killed while the workload ran: the figures cover the windows until then; latencies, system \
+                           calls and the CPU time of each task are only known at the end of a phase";
+            record.warnings.push(Warning::new(Code::Interrupted, message));
         }
+        if record.phases.is_empty() && !is_whole {
+            let why = "is missing: iotoll was killed before the first window had ended".to_owned();
+            return Err(Misplaced { line: count, why });
+        }
+        Ok(record)
     }
 
     fn extent(&self) -> Extent {
@@ -85,8 +130,8 @@ impl Recorded for Record {
         Extent { has_end, parts, noun: "executions of phases" }
     }
 
-    fn machine(&self) -> Option<Machine<'_>> {
-        Some(self.machine())
+    fn machine(&self) -> Machine<'_> {
+        Machine { canaries: self.canaries.iter().collect(), ..Machine::of(&self.host, &self.envelope) }
     }
 
     fn envelope(&self) -> &Envelope {
@@ -112,58 +157,6 @@ impl Recorded for Record {
     fn limits_mut(&mut self) -> &mut Vec<Limit> {
         &mut self.envelope.limits
     }
-}
-
-/// Assembles it from the lines behind `begun`.
-fn cut_off(begun: Record, lines: impl Iterator<Item = Line>) -> Result<Record, Misplaced> {
-    let mut record = Record { outcome: Outcome::Interrupted, ..begun };
-    let mut running: Option<(usize, Vec<Snapshot>)> = None;
-    let mut count = 1;
-    for (place, line) in (1..).zip(lines) {
-        let missing = || misplaced(place, "is of a phase that is missing");
-        match line {
-            Line::Part(part) => {
-                let Part { background, execution, tsc_hertz, storage, warnings } = *part;
-                record.background.extend(background);
-                record.host.tsc_hertz = tsc_hertz;
-                (record.host.storage, record.warnings) = (storage, warnings);
-                if let Some((phase, execution)) = execution {
-                    if phase == record.phases.len() {
-                        record.phases.push(PhaseRecord::default());
-                    }
-                    record.phases.get_mut(phase).ok_or_else(missing)?.executions.push(execution);
-                    running = None;
-                }
-            }
-            Line::Windows(Windows { phase, snapshots, tsc_hertz }) => {
-                if phase > record.phases.len() {
-                    return Err(missing());
-                }
-                record.host.tsc_hertz = tsc_hertz;
-                match &mut running {
-                    Some((same, all)) if *same == phase => all.extend(snapshots),
-                    _ => running = Some((phase, snapshots)),
-                }
-            }
-            Line::Begun(_) | Line::Measured(_) => return Err(misplaced(place, "is a second measurement")),
-        }
-        count = place + 1;
-    }
-    // An execution without its end cannot be averaged with whole ones.
-    if let Some((phase, snapshots)) = running
-        && phase == record.phases.len()
-        && snapshots.len() > 1
-    {
-        let execution = execution_so_far(&record.source, phase, snapshots);
-        record.phases.push(PhaseRecord { executions: vec![execution] });
-        let message = "iotoll was killed while the workload ran: the figures cover the windows until then; latencies, system \
-                       calls and the CPU time of each task are only known at the end of a phase";
-        record.warnings.push(Warning::new(Code::Interrupted, message));
-    }
-    if record.phases.is_empty() {
-        return Err(misplaced(count, "is missing: iotoll was killed before the first window had ended"));
-    }
-    Ok(record)
 }
 
 /// An execution as far as its windows contain it.
@@ -257,7 +250,7 @@ mod tests {
         let executions: Vec<usize> = record.phases.iter().map(|phase| phase.executions.len()).collect();
         assert_eq!((record.background.len(), executions), (1, vec![2, 1]));
         assert_eq!((record.outcome.clone(), record.host.tsc_hertz), (Outcome::Interrupted, 2e9));
-        assert_eq!(record.study(None).outcome, Outcome::Interrupted);
+        assert_eq!(record.study(None).head.outcome, Outcome::Interrupted);
     }
 
     /// Snapshots of these seconds, with a thousand I/Os in each.
@@ -278,7 +271,8 @@ mod tests {
         let finding = record.study(None);
         let [phase] = finding.phases.as_slice() else { panic!("{finding:?}") };
         assert_eq!((phase.ios, phase.iops, phase.wall_seconds), (Some(4000), Some(1000.0), 4.0));
-        let caveats: Vec<_> = finding.warnings.iter().filter(|warning| warning.code == Code::Interrupted).collect();
+        let caveats: Vec<_> =
+            finding.head.warnings.iter().filter(|warning| warning.code == Code::Interrupted).collect();
         assert!(matches!(caveats.as_slice(), [one] if one.message.contains("killed")), "{caveats:?}");
     }
 
@@ -302,12 +296,12 @@ mod tests {
             (line, why)
         };
         assert_eq!(refused(&[]).0, 0);
-        assert!(refused(&[part(true, None)]).1.contains("beginning is missing"));
+        assert_eq!(refused(&[part(true, None)]), (0, "is not the header of a run".to_owned()));
         assert!(refused(&[begun(), begun()]).1.contains("second"));
         // No memory is set aside for phases that nobody measured.
         assert_eq!(refused(&[begun(), part(false, Some(usize::MAX))]), (1, "is of a phase that is missing".to_owned()));
         assert_eq!(refused(&[begun(), windows(9, &[1, 2])]), (1, "is of a phase that is missing".to_owned()));
-        assert!(refused(&[windows(0, &[1, 2])]).1.contains("beginning is missing"));
+        assert!(refused(&[windows(0, &[1, 2])]).1.contains("not the header"));
         let (line, why) = refused(&[begun(), part(true, None)]);
         assert_eq!(line, 2);
         assert!(why.contains("killed before the first window had ended"), "{why}");

@@ -1,6 +1,6 @@
 //! Kind `ftq`: a header, pieces of the series, and the end.
 
-use super::{Extent, Misplaced, Recorded, begun, misplaced};
+use super::{Extent, Misplaced, Recorded, assembled};
 use crate::envelope::{Envelope, Kind};
 use crate::ftq::record::{Chunk, End, Header, Worker};
 use crate::ftq::{FtqFinding, FtqPlan, FtqRecord};
@@ -27,34 +27,32 @@ impl Recorded for FtqRecord {
     type Finding = FtqFinding;
 
     fn assemble(envelope: Envelope, lines: Vec<Line>) -> Result<Self, Misplaced> {
-        let header = |line| if let Line::Header(header) = line { Some(*header) } else { None };
-        let (header, lines) = begun(lines, header, "a recording")?;
-        let header = Header { envelope, ..header };
-        let mut record = Self { header, chunks: Vec::new(), end: None };
-        for (number, line) in lines {
+        let begin = |line| {
+            let Line::Header(header) = line else { return None };
+            Some(Self { header: Header { envelope, ..*header }, chunks: Vec::new(), end: None })
+        };
+        assembled(lines, begin, |record, line| {
             match line {
-                Line::Chunk(chunk) => {
-                    if !chunk.is_table(record.header.probes.len()) {
-                        return Err(misplaced(number, "has columns of different lengths"));
-                    }
-                    if chunk.is_before(record.chunks.last()) {
-                        return Err(misplaced(number, "goes back in time"));
-                    }
-                    record.chunks.push(chunk);
+                Line::Chunk(chunk) if !chunk.is_table(record.header.probes.len()) => {
+                    return Err("has columns of different lengths".to_owned());
                 }
+                Line::Chunk(chunk) if chunk.is_before(record.chunks.last()) => {
+                    return Err("goes back in time".to_owned());
+                }
+                Line::Chunk(chunk) => record.chunks.push(chunk),
                 Line::End(end) => record.end = Some(*end),
-                Line::Header(_) => return Err(misplaced(number, "is a second header")),
+                Line::Header(_) => return Err("is a second header".to_owned()),
             }
-        }
-        Ok(record)
+            Ok(())
+        })
     }
 
     fn extent(&self) -> Extent {
         Extent { has_end: self.end.is_some(), parts: self.chunks.len(), noun: "pieces of the series" }
     }
 
-    fn machine(&self) -> Option<Machine<'_>> {
-        Some(Machine::of(&self.header.host, &self.header.envelope))
+    fn machine(&self) -> Machine<'_> {
+        Machine::of(&self.header.host, &self.header.envelope)
     }
 
     fn envelope(&self) -> &Envelope {

@@ -1,6 +1,6 @@
 //! Kind `guest`: a header, one line for each guest that was measured, and the end.
 
-use super::{Extent, Misplaced, Recorded, begun, misplaced};
+use super::{Extent, Misplaced, Recorded, assembled};
 use crate::envelope::{Envelope, Kind};
 use crate::guest::record::{End, Header, Measured};
 use crate::guest::{GuestFinding, GuestPlan, GuestRecord};
@@ -27,30 +27,34 @@ impl Recorded for GuestRecord {
     type Finding = GuestFinding;
 
     fn assemble(envelope: Envelope, lines: Vec<Line>) -> Result<Self, Misplaced> {
-        let header = |line| if let Line::Header(header) = line { Some(*header) } else { None };
-        let (header, lines) = begun(lines, header, "a measurement of guests")?;
-        let header = Header { envelope, ..header };
-        let mut record = Self { header, measured: Vec::new(), end: None };
-        for (number, line) in lines {
+        let begin = |line| {
+            let Line::Header(header) = line else { return None };
+            Some(Self { header: Header { envelope, ..*header }, measured: Vec::new(), end: None })
+        };
+        assembled(lines, begin, |record, line| {
             match line {
                 Line::Measured(measured) if measured.point >= record.header.plan.points.len() => {
-                    return Err(misplaced(number, "measures a point that the plan does not have"));
+                    return Err("measures a point that the plan does not have".to_owned());
                 }
                 Line::Measured(measured) => record.measured.push(*measured),
                 Line::End(end) => record.end = Some(*end),
-                Line::Header(_) => return Err(misplaced(number, "is a second header")),
+                Line::Header(_) => return Err("is a second header".to_owned()),
             }
-        }
-        Ok(record)
+            Ok(())
+        })
     }
 
     fn extent(&self) -> Extent {
         Extent { has_end: self.end.is_some(), parts: self.measured.len(), noun: "guests" }
     }
 
-    fn machine(&self) -> Option<Machine<'_>> {
-        let header = &self.header;
-        header.host.as_ref().map(|host| Machine::of(host, &header.envelope))
+    fn machine(&self) -> Machine<'_> {
+        Machine::of(&self.header.host, &self.header.envelope)
+    }
+
+    /// Guests depend on no machine: what they were made of.
+    fn differences(&self, now: &Self) -> Vec<String> {
+        crate::guest::differences(&self.header, &now.header)
     }
 
     fn envelope(&self) -> &Envelope {
@@ -114,7 +118,7 @@ mod tests {
     fn a_record_that_was_cut_off_is_read() {
         let record = assembled(vec![header(1)]).unwrap();
         assert!(record.measured.is_empty() && record.end.is_none());
-        assert_eq!(record.study(None).outcome, Outcome::Interrupted);
+        assert_eq!(record.study(None).head.outcome, Outcome::Interrupted);
     }
 
     #[test]

@@ -4,9 +4,7 @@ use super::study;
 use crate::finding::{PhaseFinding, RunFinding, StoredPhase};
 use crate::record::{PhaseRecord, Record, Source};
 use crate::stats::Estimate;
-use crate::stored::machine::Machine;
-use crate::stored::{Stored, UnpairedChange, warnings, work};
-use crate::warning::gravest_first;
+use crate::stored::{Stored, UnpairedChange, work};
 
 /// Checks whether a measurement of `source` can be compared with an earlier record.
 ///
@@ -31,10 +29,7 @@ pub(super) fn stand_beside(finding: &mut RunFinding, record: &Record, stored: &S
     for (phase, place) in finding.phases.iter_mut().zip(pairs(then, record)) {
         phase.stored = place.and_then(|place| earlier.phases.get(place)).map(|then| against(phase, then));
     }
-    finding.stored = Some(stored.finding(&then.envelope, then.machine().differences(&record.machine())));
-    let differing = work::named(differing_work(then, record));
-    finding.warnings.extend(warnings(&then.envelope, &record.envelope, &differing));
-    gravest_first(&mut finding.warnings);
+    stored.stand_beside(record, differing_work(then, record), &mut finding.head);
 }
 
 /// The job names of each phase of a plan. A command is one phase without jobs.
@@ -92,12 +87,6 @@ fn against(now: &PhaseFinding, then: &PhaseFinding) -> StoredPhase {
         cycles_change: change(&cycles),
         iops: then.iops,
         iops_change: now.iops.zip(then.iops).filter(|(_, then)| *then > 0.0).map(|(now, then)| now / then - 1.0),
-    }
-}
-
-impl Record {
-    pub(crate) fn machine(&self) -> Machine<'_> {
-        Machine { canaries: self.canaries.iter().collect(), ..Machine::of(&self.host, &self.envelope) }
     }
 }
 

@@ -60,16 +60,16 @@ pub(super) fn add(record: &Record, finding: &mut RunFinding) {
         found.extend(flushes_apart(job));
     }
     canaries(&finding.canaries, &mut found);
-    found.append(&mut finding.warnings);
+    found.append(&mut finding.head.warnings);
     gravest_first(&mut found);
-    finding.warnings = found;
+    finding.head.warnings = found;
 }
 
 fn outcome(finding: &RunFinding, found: &mut Vec<Warning>) {
-    match &finding.outcome {
+    match &finding.head.outcome {
         Outcome::Completed => {}
         // The record says how.
-        Outcome::Interrupted if finding.warnings.iter().any(|warning| warning.code == Code::Interrupted) => {}
+        Outcome::Interrupted if finding.head.warnings.iter().any(|warning| warning.code == Code::Interrupted) => {}
         Outcome::Interrupted => {
             let message = "interrupted: the figures cover only the time before the interruption";
             found.push(Warning::new(Code::Interrupted, message));
@@ -88,7 +88,7 @@ fn meters(finding: &RunFinding, found: &mut Vec<Warning>) {
         let message = "no meter of the whole machine is available, so the cost is unknown; see `iotoll doctor`";
         found.push(Warning::new(Code::MeterUnavailable, message));
     }
-    let said = finding.warnings.iter().any(|warning| warning.code == Code::WorkUnknown);
+    let said = finding.head.warnings.iter().any(|warning| warning.code == Code::WorkUnknown);
     if !said && finding.phases.iter().any(|phase| phase.ios.is_none() && phase.bytes.is_none()) {
         let message = match finding.merged_jobs.is_empty() {
             true => "the number of I/Os is unknown, so there is no cost per I/O; use --ios, --bytes or --count",
@@ -229,7 +229,7 @@ fn background(record: &Record, finding: &RunFinding, found: &mut Vec<Warning>) {
         );
         found.push(Warning::new(Code::BackgroundMoved, message));
     }
-    let cpus = finding.host.cpus as f64;
+    let cpus = finding.head.host.cpus as f64;
     let full = |phase: &PhaseFinding| phase.busy_cpus_gross.is_some_and(|busy| busy > SATURATED * cpus);
     let below_own = |phase: &PhaseFinding| {
         phase.cycles_per_io.zip(phase.thread_cycles_per_io).is_some_and(|(net, own)| net < own * (1.0 - DISAGREEMENT))

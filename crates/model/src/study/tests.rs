@@ -170,7 +170,7 @@ fn execution(stretch: Stretch, ios: u64) -> Execution {
 }
 
 fn has(finding: &RunFinding, code: Code) -> bool {
-    finding.warnings.iter().any(|warning| warning.code == code)
+    finding.head.warnings.iter().any(|warning| warning.code == code)
 }
 
 /// 60 ms busy of 200 ms, of which 10 ms would be busy anyway; 1000 I/Os: (60 − 10) ms × 2 GHz / 1000.
@@ -208,9 +208,12 @@ fn on_a_machine_that_is_never_idle_the_cost_is_unknown() {
         let points = &phase.series;
         assert!(points.len() > 5 && points.iter().all(|point| point.iops.is_some()), "{points:?}");
         assert!(points.iter().all(|point| point.cycles_per_io.is_some() == known), "{points:?}");
-        let told =
-            finding.warnings.iter().any(|warning| warning.message.contains("the cost of a workload cannot be seen"));
-        assert_eq!(told, !known, "{:?}", finding.warnings);
+        let told = finding
+            .head
+            .warnings
+            .iter()
+            .any(|warning| warning.message.contains("the cost of a workload cannot be seen"));
+        assert_eq!(told, !known, "{:?}", finding.head.warnings);
     }
 }
 
@@ -300,7 +303,7 @@ fn the_threads_cost_covers_the_same_time_as_the_machine_s() {
     execution.io_interval = Some(IoInterval { begin_nanos: snapshots[20].at_nanos, end_nanos: snapshots[40].at_nanos });
     execution.jobs[0].thread_nanos = Some(Nanos(20 * 60_000_000));
     let finding = study(&record(vec![quiet(10, NOTHING)], vec![execution]));
-    assert!(has(&finding, Code::IosOutside), "{:?}", finding.warnings);
+    assert!(has(&finding, Code::IosOutside), "{:?}", finding.head.warnings);
     let phase = &finding.phases[0];
     let truth = 50_000.0 * CLOCK / 1e9;
     for found in [phase.cycles_per_io, phase.thread_cycles_per_io] {
@@ -329,9 +332,9 @@ fn a_cost_below_the_threads_own_is_a_caveat() {
         record.envelope.limits = vec![Limit::parse("cycles_per_io > 1M", &Metric::quantities()).unwrap()];
         let finding = study_against(&record, None);
         let impossible = |code, text: &str| code == Code::MetersDisagree && text.contains("net of its background");
-        let doubted = finding.warnings.iter().any(|warning| impossible(warning.code, &warning.message));
+        let doubted = finding.head.warnings.iter().any(|warning| impossible(warning.code, &warning.message));
         // A gate does not pass on what cannot be.
-        assert_eq!(finding.limits[0].state == LimitState::Undecided, doubted, "{:?}", finding.limits);
+        assert_eq!(finding.head.limits[0].state == LimitState::Undecided, doubted, "{:?}", finding.head.limits);
         doubted
     };
     assert!(doubted(60_000_000, false, false));
@@ -374,7 +377,7 @@ fn a_command_that_slept_is_not_charged_less_than_its_threads_used() {
     let finding = study(&record(vec![quiet(10, NOTHING)], vec![execution]));
     let cost = finding.phases[0].cycles_per_io.unwrap() * 20_000.0 / CLOCK * 1e3 / 20.0;
     assert!((cost - 26.0).abs() < 1e-6, "{cost} ms a window: 25 of the command, 1 of another");
-    let told = finding.warnings.iter().find(|warning| warning.code == Code::Steal).unwrap();
+    let told = finding.head.warnings.iter().find(|warning| warning.code == Code::Steal).unwrap();
     assert!(told.message.contains("8000 cycles per I/O that no task"), "{told:?}");
 }
 
@@ -451,7 +454,7 @@ fn switches_that_are_not_told_from_the_background_are_unknown_and_have_an_interv
 fn the_gravest_caveat_is_first() {
     let mut record = record(vec![quiet(10, NOTHING)], vec![execution(quiet(20, NOTHING), 0)]);
     record.warnings = vec![Warning::new(Code::Interrupted, "seen while measuring")];
-    let codes: Vec<Code> = study(&record).warnings.iter().map(|warning| warning.code).collect();
+    let codes: Vec<Code> = study(&record).head.warnings.iter().map(|warning| warning.code).collect();
     assert_eq!(codes, [Code::Interrupted, Code::WorkUnknown]);
 }
 

@@ -3,6 +3,7 @@
 use crate::examples::written;
 use crate::hostile::filled;
 use model::blast::BlastFinding;
+use model::kind::Head;
 
 const NAMES: [&str; 7] = ["one", "methods", "curve", "queues", "lossy", "explained", "empty"];
 
@@ -23,5 +24,6 @@ pub fn named(name: &str) -> BlastFinding {
 /// A number and a text in all places that may hold anything.
 fn hostile(number: f64, text: &str) -> BlastFinding {
     let limits = crate::limits::hostile(number, text);
-    BlastFinding { limits, ..filled(&named("everything"), number, text) }
+    let whole = filled(&named("everything"), number, text);
+    BlastFinding { head: Head { limits, ..whole.head }, ..whole }
 }

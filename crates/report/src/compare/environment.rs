@@ -56,12 +56,12 @@ fn detectable(finding: &CompareFinding) -> Option<String> {
 /// The machine and its state during the measurement.
 pub fn environment(finding: &CompareFinding) -> Vec<Fact> {
     let environment = &finding.environment;
-    let host = &environment.host;
+    let host = &finding.head.host;
     let mut facts = provenance::of_host(host, Audience::ALL);
     facts.extend(boots(finding).map(|text| Fact::new("Boots", text)));
     facts.push(Fact::new("Cycles", cycles(finding)));
     facts.push(Fact::new("Background", background(finding)));
-    facts.extend(provenance::services(&finding.services));
+    facts.extend(provenance::services(&finding.head.services));
     facts.extend(placement::of_cases(&finding.placement).map(|text| Fact::new("Placement", text)));
     let canaries = provenance::canaries(&environment.canaries);
     let canaries: Vec<String> = canaries.iter().map(|(name, text)| format!("{name} {}", tied(text))).collect();
@@ -90,7 +90,7 @@ fn boots(finding: &CompareFinding) -> Option<String> {
 fn cycles(finding: &CompareFinding) -> String {
     let environment = &finding.environment;
     let meter = environment.meter.as_deref();
-    let cycles = provenance::cycles(&environment.host, meter == Some(Meter::Pmu.name()));
+    let cycles = provenance::cycles(&finding.head.host, meter == Some(Meter::Pmu.name()));
     match meter {
         Some(meter) => format!("{cycles}, by the {meter} meter, net of the background"),
         None => format!("{MISSING} no meter of the whole machine read all slices"),

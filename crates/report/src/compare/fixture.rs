@@ -4,6 +4,7 @@ use crate::examples::written;
 use crate::hostile::filled;
 use model::comparison::CompareFinding;
 use model::comparison::finding::SlicePoint;
+use model::kind::Head;
 use serde_json::{Value, json};
 
 const NAMES: [&str; 14] = [
@@ -41,7 +42,8 @@ pub fn named(name: &str) -> CompareFinding {
 pub fn hostile(number: f64, text: &str) -> CompareFinding {
     let limits = crate::limits::hostile(number, text);
     let whole = named("everything");
-    CompareFinding { schema: whole.schema.clone(), limits, ..filled(&whole, number, text) }
+    let filled = filled(&whole, number, text);
+    CompareFinding { head: Head { schema: whole.head.schema, limits, ..filled.head }, ..filled }
 }
 
 /// The slices of a cell, of which only the number is written down.

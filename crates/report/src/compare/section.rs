@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 pub fn sections(finding: &CompareFinding) -> Vec<Section> {
     let all = [
         stored::of_comparison(finding),
-        limits::block(&finding.limits, "cell"),
+        limits::block(&finding.head.limits, "cell"),
         noise_floor(finding).map(Block::in_full),
         crossovers(finding),
         lines(finding),

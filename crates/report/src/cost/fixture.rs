@@ -3,6 +3,7 @@
 use crate::examples::written;
 use crate::hostile::filled;
 use model::finding::{JobFinding, RunFinding};
+use model::kind::Head;
 
 const NAMES: [&str; 13] = [
     "empty",
@@ -43,7 +44,7 @@ pub fn many_jobs() -> RunFinding {
     let names = (0..32).map(|index| format!("writer-{index:02}"));
     finding.merged_jobs = names.map(|name| JobFinding { name, cycles_per_io: None, ..job.clone() }).collect();
     finding.phases[0].jobs = finding.merged_jobs.iter().map(|job| job.name.clone()).collect();
-    finding.title = "32 writers".to_owned();
+    finding.head.title = "32 writers".to_owned();
     finding
 }
 
@@ -51,5 +52,6 @@ pub fn many_jobs() -> RunFinding {
 pub fn hostile(number: f64, text: &str) -> RunFinding {
     let limits = crate::limits::hostile(number, text);
     let whole = named("everything");
-    RunFinding { schema: whole.schema.clone(), limits, ..filled(&whole, number, text) }
+    let filled = filled(&whole, number, text);
+    RunFinding { head: Head { schema: whole.head.schema, limits, ..filled.head }, ..filled }
 }

@@ -126,7 +126,7 @@ fn notes(phase: &PhaseFinding, profile: &ProfileFinding) -> Vec<Note> {
 /// Why a profile that was asked for is missing.
 fn missing(finding: &RunFinding) -> Option<Block> {
     let sampler = finding.meters.iter().find(|meter| meter.name == Meter::Sampler.name())?;
-    let asked = finding.command_line.iter().any(|word| word == "--profile");
+    let asked = finding.head.command_line.iter().any(|word| word == "--profile");
     let reason = sampler.reason.as_deref().or_else(|| {
         asked.then_some("no window of samples lies in the time of I/O, which takes some 0.6 s; run longer")
     });

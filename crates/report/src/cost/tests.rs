@@ -53,7 +53,7 @@ fn one_screen_has_three_caveats_of_one_line_each_and_what_to_do() {
         "b: run longer",
     );
     let caveat = |code, message: &str| Warning::new(code, message);
-    finding.warnings = vec![
+    finding.head.warnings = vec![
         caveat(Code::BusyBackground, &long.repeat(3)),
         caveat(Code::NoInterval, short),
         caveat(Code::MetersDisagree, &"x".repeat(200)),
@@ -69,8 +69,8 @@ fn one_screen_has_three_caveats_of_one_line_each_and_what_to_do() {
     assert_eq!(caveats[3], "!  2 more: --full");
     assert_eq!(sheet(&finding).lines().filter(|line| line.starts_with('!')).count(), 5, "all are in the whole sheet");
     let named = "ext4-dax 4k write, debian:6.12: the change is within the spread of the replicates, which differ only in layout and timing";
-    finding.warnings.push(caveat(Code::WithinLayouts, named));
-    finding.warnings.retain(|it| it.code == Code::WithinLayouts);
+    finding.head.warnings.push(caveat(Code::WithinLayouts, named));
+    finding.head.warnings.retain(|it| it.code == Code::WithinLayouts);
     let text = glance(&finding, 100);
     assert!(text.contains("the change is within the spread") && text.contains("…; use more --replicates"), "{text}");
 }

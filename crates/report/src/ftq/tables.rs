@@ -95,7 +95,7 @@ fn level(probe: &ProbeFinding, value: Option<f64>) -> String {
 
 /// Periods that appeared, went and stayed.
 pub(super) fn against(finding: &FtqFinding) -> Vec<Block> {
-    let Some(changes) = &finding.against else { return Vec::new() };
+    let Some((changes, stored)) = finding.against.as_ref().zip(finding.head.stored.as_ref()) else { return Vec::new() };
     let list = |periods: &[f64]| {
         let texts: Vec<String> = periods.iter().map(|period| tied(&number::seconds(*period))).collect();
         if texts.is_empty() { "none".to_owned() } else { texts.join(", ") }
@@ -111,5 +111,5 @@ pub(super) fn against(finding: &FtqFinding) -> Vec<Block> {
         facts.push(Fact::new(format!("Stayed: {}", number::seconds(kept.period_seconds)), text));
     }
     let caution = "a period that is too long for the shorter of the two has neither appeared nor gone";
-    vec![stored::block("recording", &changes.stored, facts, caution, [])]
+    vec![stored::block("recording", stored, facts, caution, [])]
 }

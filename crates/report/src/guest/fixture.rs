@@ -84,15 +84,15 @@ pub fn empty() -> GuestFinding {
 pub fn hostile(number: f64, text: &str) -> GuestFinding {
     let mut finding = two_kernels();
     let all = Estimate { value: number, low: Some(number), high: Some(-number) };
-    finding.title = text.to_owned();
-    finding.limits = crate::limits::hostile(number, text);
+    finding.head.title = text.to_owned();
+    finding.head.limits = crate::limits::hostile(number, text);
     finding.compared = Some(text.to_owned());
     finding.arms = vec![text.to_owned(), format!("{text}={text}")];
     finding.margin = number;
     finding.emulator = text.to_owned();
     finding.seconds = Some(number);
-    finding.outcome = Outcome::Failed(text.to_owned());
-    finding.warnings = vec![Warning::new(Code::JobFailed, text)];
+    finding.head.outcome = Outcome::Failed(text.to_owned());
+    finding.head.warnings = vec![Warning::new(Code::JobFailed, text)];
     finding.published = vec![Published { what: text.to_owned(), source: text.to_owned() }];
     finding.kernels = [(text.to_owned(), KernelIdentity { release: text.to_owned(), hash: text.to_owned() })].into();
     for point in &mut finding.points {

@@ -114,12 +114,18 @@ impl<'de> Deserializer<'de> for Wild<'_> {
         match self.value {
             Value::Null => visitor.visit_unit(),
             Value::Bool(_) => self.deserialize_bool(visitor),
-            Value::Number(number) if number.is_u64() => self.deserialize_u64(visitor),
+            // The head of a finding is flattened, so its parts are read without their types: they may be of 32 bits, or of an enum.
+            Value::Number(number) if number.is_u64() => self.deserialize_u32(visitor),
+            Value::String(word)
+                if word.bytes().all(|byte| byte == b'_' || byte.is_ascii_lowercase()) && !word.starts_with("text") =>
+            {
+                visitor.visit_str(word)
+            }
             Value::Number(number) if number.is_i64() => number.deserialize_any(visitor).map_err(Error::custom),
             Value::Number(_) => self.deserialize_f64(visitor),
             Value::String(_) => self.deserialize_string(visitor),
             Value::Array(_) => self.deserialize_seq(visitor),
-            Value::Object(_) => self.deserialize_map(visitor),
+            Value::Object(_) => visitor.visit_map(Fields(self.fields(false), None)),
         }
     }
 
@@ -160,7 +166,8 @@ impl<'de> Deserializer<'de> for Wild<'_> {
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        visitor.visit_map(Fields(self.fields(true), None))
+        // A finding has all its fields.
+        visitor.visit_map(Fields(self.fields(self.value.get("schema").is_none()), None))
     }
 
     fn deserialize_struct<V: Visitor<'de>>(

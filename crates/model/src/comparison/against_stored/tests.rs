@@ -48,7 +48,7 @@ fn known_changes_are_split_into_change_and_environment() {
     );
     assert!(holds(&environment, 0.69) && holds(&total, 1.69 * 1.04 - 1.0), "{against:?}");
     assert!((against.baseline / (2.0 * BEFORE) - 1.0).abs() < 1e-4, "{against:?}");
-    let from = found.stored.unwrap();
+    let from = found.head.stored.unwrap();
     assert_eq!((from.from.as_str(), from.differs.as_slice()), ("old", [].as_slice()));
     // The same number of I/Os in every slice: no change and no variation.
     let rate = found.cells[0].metrics["iops"].stored.unwrap();
@@ -59,7 +59,7 @@ fn known_changes_are_split_into_change_and_environment() {
         );
     }
     assert!(found.cells[0].metrics["latency_p99"].stored.is_none());
-    assert!(!found.warnings.iter().any(|warning| warning.message.contains("stored")), "{:?}", found.warnings);
+    assert!(!found.head.warnings.iter().any(|warning| warning.message.contains("stored")), "{:?}", found.head.warnings);
 }
 
 /// The change has the confidence of its family, so that the intervals of several metrics hold together: then those that it is
@@ -182,7 +182,7 @@ fn known_differences_are_listed() {
     header.canaries.null_system_call_nanos = 80.0;
     header.canaries.context_switch_nanos = Reading::Taken(1500.0);
     old.end.as_mut().unwrap().canaries.null_system_call_nanos = 82.0;
-    let found = study_against(&now, Some(&stored(old))).stored.unwrap();
+    let found = study_against(&now, Some(&stored(old))).head.stored.unwrap();
     assert_eq!(found.started_unix_seconds, 1_777_777_777.0);
     assert_eq!(
         found.differs,
@@ -206,9 +206,9 @@ fn different_work_and_method_are_caveats() {
         }
     }
     let found = study_against(&session(Draft::default(), 1.0), Some(&stored(old)));
-    let message_of = |code| found.warnings.iter().find(|warning| warning.code == code).unwrap().message.as_str();
+    let message_of = |code| found.head.warnings.iter().find(|warning| warning.code == code).unwrap().message.as_str();
     assert!(message_of(Code::StoredWorkDiffers).contains("thinktime 5ns → 0"), "{found:?}");
-    let today = format!("with method {}", found.method_version);
+    let today = format!("with method {}", found.head.method_version);
     assert!(message_of(Code::StoredMethodDiffers).contains(&today), "{found:?}");
-    assert_eq!(found.outcome, Outcome::Completed);
+    assert_eq!(found.head.outcome, Outcome::Completed);
 }

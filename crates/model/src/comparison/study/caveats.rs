@@ -259,7 +259,7 @@ mod tests {
     const LOAD: Load = Load { nanos_per_io: 1000, ios: 1000 };
 
     fn codes(record: &CompareRecord) -> Vec<Code> {
-        study(record).warnings.iter().map(|warning| warning.code).collect()
+        study(record).head.warnings.iter().map(|warning| warning.code).collect()
     }
 
     #[test]

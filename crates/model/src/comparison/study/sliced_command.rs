@@ -228,7 +228,7 @@ mod tests {
             let SliceReading::Command { last, .. } = &mut slice.reading else { continue };
             last.count = None;
         }
-        let said = study(&holes).warnings;
+        let said = study(&holes).head.warnings;
         assert!(
             said.iter()
                 .any(|warning| warning.code == Code::WorkUnknown && warning.message.contains("slices are left out"))
@@ -254,7 +254,7 @@ mod tests {
             // Two counts for each of 4096 bytes.
             counter.nanos_per_count = Some(nanos_per_io / 8192.0);
             let found = study(&slowed);
-            let said = found.warnings.iter().any(|warning| warning.code == Code::CountingCosts);
+            let said = found.head.warnings.iter().any(|warning| warning.code == Code::CountingCosts);
             (said, found.counting_fraction.unwrap())
         };
         // A tenth of the first arm's I/O, which costs 1000 ns; next to nothing; more than there is.
@@ -282,8 +282,8 @@ mod tests {
             }
         }
         assert!(sliced.cells[0].metrics["latency_mean"].reason.as_ref().unwrap().contains("frozen"));
-        assert!(!sliced.warnings.iter().any(|warning| warning.code == Code::WorkUnknown));
-        let caveat = sliced.warnings.iter().find(|warning| warning.code == Code::CountersDisagree).unwrap();
+        assert!(!sliced.head.warnings.iter().any(|warning| warning.code == Code::WorkUnknown));
+        let caveat = sliced.head.warnings.iter().find(|warning| warning.code == Code::CountersDisagree).unwrap();
         assert!(caveat.message.contains("100.0 % more than arm '"), "{}", caveat.message);
     }
 
@@ -305,7 +305,7 @@ mod tests {
                 }
                 round.commands.push(CommandTotal { cases: vec![0, 1], own, own_read: None, count: 1 << 20 });
             }
-            study(&record).warnings.iter().any(|warning| warning.message.contains("like a log line"))
+            study(&record).head.warnings.iter().any(|warning| warning.message.contains("like a log line"))
         };
         let own = Some(Done { ios: 100, bytes: Bytes(409_600) });
         assert!(said(32, None, chosen("task:both", "")));

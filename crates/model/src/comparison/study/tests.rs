@@ -193,7 +193,7 @@ fn cost_is_net_of_the_background_and_its_change_is_found() {
     let rate = &found.cells[0].metrics["iops"];
     assert_eq!((rate.baseline, rate.change), (Some(800_000.0), Some(0.0)));
     assert_eq!(found.environment.background_busy_fraction.map(|busy| (busy * 1e3).round()), Some(100.0));
-    assert!(found.warnings.iter().any(|warning| warning.code == Code::BusyBackground));
+    assert!(found.head.warnings.iter().any(|warning| warning.code == Code::BusyBackground));
     assert_eq!(found.environment.meter.as_deref(), Some("timer_list"));
 }
 
@@ -207,7 +207,7 @@ fn unread_values_are_unknown_with_a_reason() {
     let metrics = &found.cells[0].metrics;
     assert!(metrics["cycles_per_io"].reason.as_deref().unwrap().contains("no meter"));
     assert!(metrics["latency_p99"].reason.is_some() && metrics["iops"].change.is_some());
-    assert!(found.warnings.iter().any(|warning| warning.code == Code::MeterUnavailable));
+    assert!(found.head.warnings.iter().any(|warning| warning.code == Code::MeterUnavailable));
 }
 
 /// A meter that reads only a part of the rounds is not used at all.
@@ -220,7 +220,7 @@ fn a_meter_must_read_all_rounds() {
     }
     let found = study(&record);
     assert_eq!(found.environment.meter, None);
-    assert!(found.warnings.iter().any(|warning| warning.code == Code::MeterUnavailable));
+    assert!(found.head.warnings.iter().any(|warning| warning.code == Code::MeterUnavailable));
     let reason = found.cells[0].metrics["cycles_per_io"].reason.as_deref();
     assert!(reason.unwrap().contains("read all slices: a CPU came or went"), "{reason:?}");
     // During the measurement the later rounds are unknown, so the first round decides.
@@ -336,7 +336,7 @@ fn limits_and_the_noise_floor_follow_from_the_interval() {
     let limits = limits.map(|limit| Metric::limit(limit).unwrap()).to_vec();
     let load = costing(1000, 1100);
     let found = study(&record(experiment(Draft { limits, ..Draft::default() }), 12, load));
-    let states: Vec<LimitState> = found.limits.iter().map(|limit| limit.state).collect();
+    let states: Vec<LimitState> = found.head.limits.iter().map(|limit| limit.state).collect();
     assert_eq!(states, [LimitState::Exceeded, LimitState::Kept, LimitState::Kept, LimitState::Undecided]);
     let itself = experiment(Draft { against_itself: true, ..Draft::default() });
     let found = study(&record(itself, 12, costing(1000, 1000)));
@@ -435,7 +435,7 @@ fn steal_is_divided_by_busy_time() {
     assert!((robbed_change / change - 1.0).abs() < 0.05, "{robbed_change} {change}");
     // Subtracting a tick from the slice where it falls would be half of a baseline's slice: ±30 %.
     assert!(width < 0.1, "{width}");
-    assert!(found.warnings.iter().any(|warning| warning.code == Code::Steal));
+    assert!(found.head.warnings.iter().any(|warning| warning.code == Code::Steal));
 }
 
 /// Eighteen cells that are all nearly 3 % worse, twenty times: each is detected, and none is beyond 3 %.
@@ -463,7 +463,7 @@ fn in_a_sweep_limits_and_margins_are_corrected() {
             assert_eq!(metric.verdict == Verdict::Worse, low > 0.03, "{metric:?}");
             assert_eq!(metric.detected, low > 0.0 || high < 0.0, "{metric:?}");
         }
-        by_limit += usize::from(found.limits.iter().any(|limit| limit.state == LimitState::Exceeded));
+        by_limit += usize::from(found.head.limits.iter().any(|limit| limit.state == LimitState::Exceeded));
         by_verdict += usize::from(metrics().any(|metric| metric.verdict == Verdict::Worse));
     }
     // With intervals of 95 %, 1 − 0.975¹⁸ = 37 %; together, 2.5 %.
@@ -513,7 +513,7 @@ fn rounds_in_which_the_machine_was_never_idle_tell_no_cost() {
     let most = filled(|number| !number.is_multiple_of(6));
     let cost = &most.cells[0].metrics["cycles_per_io"];
     assert_eq!(
-        (cost.baseline, cost.verdict, most.limits[0].state),
+        (cost.baseline, cost.verdict, most.head.limits[0].state),
         (None, Verdict::Inconclusive, LimitState::Undecided)
     );
     assert!(cost.reason.as_ref().unwrap().contains("cannot be seen"), "{cost:?}");
@@ -522,7 +522,9 @@ fn rounds_in_which_the_machine_was_never_idle_tell_no_cost() {
     let (few_cost, all) = (&few.cells[0].metrics["cycles_per_io"], &study(&whole).cells[0].metrics["cycles_per_io"]);
     assert_eq!((few_cost.units, few.cells[0].metrics["iops"].units), (10, 12));
     assert!((few_cost.baseline.unwrap() / all.baseline.unwrap() - 1.0).abs() < 0.01, "{few_cost:?} {all:?}");
-    assert!(few.warnings.iter().any(|warning| warning.message.contains("2 of 12 rounds in which it was never idle")));
+    assert!(
+        few.head.warnings.iter().any(|warning| warning.message.contains("2 of 12 rounds in which it was never idle"))
+    );
 }
 
 /// A background that changes by more than the load costs.
@@ -550,9 +552,9 @@ fn on_a_machine_that_is_never_idle_the_cost_is_unknown() {
     let cost = &found.cells[0].metrics["cycles_per_io"];
     assert_eq!((cost.change, cost.low, cost.detected), (None, None, false));
     assert!(cost.reason.as_ref().unwrap().contains("100 % busy without the workload"), "{cost:?}");
-    assert_eq!(found.limits[0].state, LimitState::Undecided);
+    assert_eq!(found.head.limits[0].state, LimitState::Undecided);
     assert!(found.cells[0].metrics["iops"].change.is_some());
-    assert!(found.warnings.iter().all(|warning| warning.code != Code::BackgroundSqueezed), "no cost is too low");
+    assert!(found.head.warnings.iter().all(|warning| warning.code != Code::BackgroundSqueezed), "no cost is too low");
     assert!(found.cells[0].slices.iter().all(|slice| slice.cycles_per_io.is_none()));
     let mut progress = Progress::new(&record.header);
     record.rounds.iter().for_each(|round| progress.add(round));

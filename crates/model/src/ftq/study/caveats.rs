@@ -10,8 +10,7 @@ use crate::ftq::series::{Grid, Series};
 use crate::group_limit;
 use crate::record::Outcome;
 use crate::stats::series::spectrum::FEWEST_PERIODS;
-use crate::stored::machine::Machine;
-use crate::stored::{Stored, warnings, work};
+use crate::stored::{Stored, work};
 use crate::unit::Nanos;
 use crate::warning::{Code, Warning, gravest_first};
 
@@ -53,9 +52,9 @@ pub(super) fn add(
         };
         found.push(Warning::new(Code::ProbeLost, message));
     }
-    found.append(&mut finding.warnings);
+    found.append(&mut finding.head.warnings);
     gravest_first(&mut found);
-    finding.warnings = found;
+    finding.head.warnings = found;
 }
 
 fn outcome(record: &FtqRecord) -> Option<Warning> {
@@ -212,15 +211,7 @@ pub(super) fn stand_beside(finding: &mut FtqFinding, record: &FtqRecord, stored:
     // One that is too long for the shorter recording has neither appeared nor gone.
     let longest = finding.seconds.min(stored_seconds) / FEWEST_PERIODS;
     let same = |one: f64, other: f64| (one / other - 1.0).abs() < SAME;
-    let mut changes = PeriodChanges {
-        stored: stored.finding(
-            &then.envelope,
-            Machine::of(&then.host, &then.envelope).differences(&Machine::of(&now.host, &now.envelope)),
-        ),
-        appeared: Vec::new(),
-        went: Vec::new(),
-        kept: Vec::new(),
-    };
+    let mut changes = PeriodChanges::default();
     for period in &finding.periodic {
         match before.iter().find(|(before, _)| same(period.period_seconds, *before)) {
             Some((before, stall)) => changes.kept.push(KeptPeriod {
@@ -237,8 +228,8 @@ pub(super) fn stand_beside(finding: &mut FtqFinding, record: &FtqRecord, stored:
     let went = before.iter().map(|(before, _)| *before).filter(|before| !stayed(*before) && *before <= longest);
     changes.went = went.collect();
     finding.against = Some(changes);
-    finding.warnings.extend(warnings(&then.envelope, &now.envelope, &differing_work(&then.plan, &now.plan)));
-    finding.warnings.extend(other_lengths(stored_seconds, finding.seconds));
+    finding.head.warnings.extend(other_lengths(stored_seconds, finding.seconds));
+    stored.stand_beside(record, differing_work(&then.plan, &now.plan), &mut finding.head);
 }
 
 fn differing_work(then: &FtqPlan, now: &FtqPlan) -> Vec<String> {
@@ -251,7 +242,7 @@ fn differing_work(then: &FtqPlan, now: &FtqPlan) -> Vec<String> {
     };
     let quantum = |plan: &FtqPlan| format!("{} µs", plan.quantum.as_f64() / 1e3);
     found.extend(work::differs("quantum", quantum(then), quantum(now)));
-    work::named(found)
+    found
 }
 
 fn kind(worker: &Worker) -> &'static str {

@@ -231,10 +231,15 @@ mod tests {
         };
         let steady = recorded(270);
         assert!(steady.noise.available_fraction.is_some_and(|available| available > 0.98), "{:?}", steady.noise);
-        assert!(steady.warnings.iter().all(|warning| !warning.message.contains("I/Os")), "{:?}", steady.warnings);
+        assert!(
+            steady.head.warnings.iter().all(|warning| !warning.message.contains("I/Os")),
+            "{:?}",
+            steady.head.warnings
+        );
         let few = recorded(6);
         assert_eq!(few.noise.available_fraction, None);
-        let told = few.warnings.iter().find(|warning| warning.code == crate::warning::Code::FewIosPerQuantum).unwrap();
+        let told =
+            few.head.warnings.iter().find(|warning| warning.code == crate::warning::Code::FewIosPerQuantum).unwrap();
         assert!(told.message.contains("6.0 steps on average") && !told.message.contains("I/Os"), "{told:?}");
     }
 
@@ -278,7 +283,8 @@ mod tests {
             (number * QUANTUM as u64, done)
         });
         let finding = crate::ftq::study(&record_of(rows, Vec::new()), None);
-        let told = finding.warnings.iter().find(|warning| warning.code == crate::warning::Code::TwoRegimes).unwrap();
+        let told =
+            finding.head.warnings.iter().find(|warning| warning.code == crate::warning::Code::TwoRegimes).unwrap();
         assert!(
             told.message.starts_with("the rate of the process stepped from 497 MiB/s to 3.12 GiB/s at 3.20 s"),
             "{told:?}"

@@ -117,7 +117,7 @@ fn what_accounts_add_to_a_cost_by_name_is_told_where_it_is_much() {
         let background = stretch(Happening { busy: 60_000_000, ..NOTHING }, &[daemon]);
         let found = study(&record(vec![background.clone(), background], vec![execution]));
         assert!(found.phases[0].known_by_name);
-        let told = found.warnings.iter().find(|warning| warning.code == Code::BusyBackground);
+        let told = found.head.warnings.iter().find(|warning| warning.code == Code::BusyBackground);
         told.map(|warning| warning.message.clone()).unwrap()
     };
     // 0.49 µs of 13.3 µs, and of 80 µs.

@@ -109,7 +109,7 @@ fn without_their_windows_there_are_no_events_and_the_sheet_says_why() {
         assert!(phase.events_per_io.is_empty());
         let reason = phase.events_reason.clone().unwrap();
         let told = |warning: &&Warning| warning.code == Code::Unknown && warning.message.contains(&reason);
-        assert!(found.warnings.iter().any(|warning| told(&warning)), "{:?}", found.warnings);
+        assert!(found.head.warnings.iter().any(|warning| told(&warning)), "{:?}", found.head.warnings);
         reason
     };
     assert!(reason(background(), quiet(36, LOAD)).contains("run longer"));
@@ -118,7 +118,10 @@ fn without_their_windows_there_are_no_events_and_the_sheet_says_why() {
     record.events = Some(Events { reason: Some("no right".to_owned()), ..Events::default() });
     let found = study(&record);
     assert_eq!(found.phases[0].events_reason.as_deref(), Some("no right"));
-    assert!(!found.warnings.iter().any(|warning| warning.message.contains("no right")), "the user asked for nothing");
+    assert!(
+        !found.head.warnings.iter().any(|warning| warning.message.contains("no right")),
+        "the user asked for nothing"
+    );
     let lacking = Event { name: "hw:cycles".to_owned(), named: false, set: Reading::unavailable("no counters") };
     record.events = Some(Events { asked: true, events: vec![lacking], ..Events::default() });
     assert_eq!(study(&record).phases[0].events_reason.as_deref(), Some("no counters"));

@@ -16,7 +16,7 @@ fn a_quota_that_stops_the_load_is_the_likely_cause_of_an_unsteady_rate() {
         for (place, snapshot) in (0..).zip(whole.snapshots.iter_mut()).filter(|_| limited) {
             snapshot.group_limits = vec![quota(place / 2, place, place / 2 * 70)];
         }
-        study(&record(vec![quiet(6, NOTHING)], vec![execution(whole, 5200)])).warnings
+        study(&record(vec![quiet(6, NOTHING)], vec![execution(whole, 5200)])).head.warnings
     };
     let of = |warnings: &[Warning], code| warnings.iter().find(|it| it.code == code).map(|it| it.message.clone());
     let found = told(true);

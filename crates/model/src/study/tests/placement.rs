@@ -53,7 +53,7 @@ fn two_modes_have_a_rate_and_a_cost_each_and_are_a_caveat() {
     near(apart.iops, 10_000.0);
     near(same.cycles_per_io, 20_000.0);
     near(apart.cycles_per_io, 200_000.0);
-    let told = finding.warnings.iter().find(|warning| warning.code == Code::PlacementModes).unwrap();
+    let told = finding.head.warnings.iter().find(|warning| warning.code == Code::PlacementModes).unwrap();
     for figure in ["1.2 s, 100000 IOPS and 20.0 kcycles/IO", "1.2 s, 10000 IOPS and 200.0 kcycles/IO", "--place same"] {
         assert!(told.message.contains(figure), "{figure}: {}", told.message);
     }
@@ -71,7 +71,7 @@ fn one_mode_or_too_little_of_the_other_is_no_caveat() {
     let alike = found((0..20).map(|number| (APART, Some(number % 2))));
     assert_eq!(alike.phases[0].placement.as_ref().unwrap().mode, Some(Mode::Mixed));
     for finding in [one, begins, alike] {
-        assert!(!has(&finding, Code::PlacementModes), "{:?}", finding.warnings);
+        assert!(!has(&finding, Code::PlacementModes), "{:?}", finding.head.warnings);
     }
 }
 
@@ -89,7 +89,7 @@ fn a_misplaced_server_is_a_caveat_with_a_fix() {
     let with = |place, servers: [u32; 20]| {
         let stretch = stretch(servers.map(|cpu| (APART, Some(cpu))));
         let record = Record { place: Some(place), ..record(vec![], vec![execution(stretch, 20_000)]) };
-        let found = study(&record).warnings.into_iter().find(|warning| warning.code == Code::PlacementElsewhere);
+        let found = study(&record).head.warnings.into_iter().find(|warning| warning.code == Code::PlacementElsewhere);
         found.map(|warning| warning.message)
     };
     let mut mostly = [1; 20];

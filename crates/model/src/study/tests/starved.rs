@@ -7,7 +7,7 @@ fn message(starved: Option<Starved>) -> Option<String> {
     let load = Happening { busy: 100_000_000, thread: 80_000_000, ios: 1000, steal: 0 };
     let whole = Stretch { starved: starved.map(Box::new), ..quiet(6, load) };
     let found = study(&record(vec![quiet(6, NOTHING)], vec![execution(whole, 6000)]));
-    let mut told = found.warnings.into_iter().filter(|warning| warning.code == Code::Starved);
+    let mut told = found.head.warnings.into_iter().filter(|warning| warning.code == Code::Starved);
     told.next().map(|warning| warning.message)
 }
 

@@ -44,7 +44,7 @@ fn cold_and_warm_regimes_have_separate_costs_and_no_mean() {
     assert_eq!((cold.from_storage_fraction, warm.from_storage_fraction), (Some(1.0), Some(0.0)));
     assert_eq!((phase.cycles_per_io, phase.cycles_per_byte, finding.jobs[0].cycles_per_io), (None, None, None));
     assert!(phase.by_meter.values().all(Option::is_none) && phase.accounts.is_empty());
-    let first = &finding.warnings[0];
+    let first = &finding.head.warnings[0];
     assert_eq!(first.code, Code::TwoRegimes);
     assert!(first.message.contains("stepped after 0.8 s (the first read from storage"), "{}", first.message);
     assert!(first.message.contains("ramp_time=1s") && first.message.contains("invalidate=0"), "{}", first.message);
@@ -85,7 +85,7 @@ fn work_of_others_for_a_load_makes_it_a_different_load() {
     let [first, last] = phase.regimes.as_slice() else { panic!("{:?}", phase.regimes) };
     assert_eq!(first.thread_cycles_per_io, last.thread_cycles_per_io);
     assert_eq!(phase.cycles_per_io, None, "{:?}", phase.regimes);
-    assert!(finding.warnings[0].message.contains("no single mean"), "{}", finding.warnings[0].message);
+    assert!(finding.head.warnings[0].message.contains("no single mean"), "{}", finding.head.warnings[0].message);
 }
 
 /// The window in which the rate stepped contains I/Os of both regimes, and belongs to neither.
@@ -147,9 +147,9 @@ fn an_execution_that_reads_the_disk_among_warm_ones_is_a_regime() {
     );
     assert_eq!(phase.cycles_per_io, None);
     assert!(
-        finding.warnings[0].message.contains("execution 1 100 %, executions 2 to 3 0 %"),
+        finding.head.warnings[0].message.contains("execution 1 100 %, executions 2 to 3 0 %"),
         "{:?}",
-        finding.warnings[0]
+        finding.head.warnings[0]
     );
     for alike in [(0, 10), (10, 0)] {
         let finding = repeated(vec![execution(alike.0, alike.1, "fio"), execution(alike.0, alike.1, "fio")]);
@@ -173,7 +173,7 @@ fn a_cost_that_wanders_from_window_to_window_is_a_caveat() {
     let wandering = windows([[104_000_000; 20], [114_000_000; 20]].concat());
     let correlation = wandering.phases[0].correlation.unwrap();
     assert!(correlation > 0.5, "{correlation}");
-    let caveat = wandering.warnings.iter().find(|warning| warning.code == Code::WindowsCorrelated).unwrap();
+    let caveat = wandering.head.warnings.iter().find(|warning| warning.code == Code::WindowsCorrelated).unwrap();
     assert!(caveat.message.contains(&format!("({correlation:.2})")), "{}", caveat.message);
     let alternating = windows([104_000_000, 114_000_000].repeat(20));
     assert_eq!(alternating.phases[0].correlation, None);

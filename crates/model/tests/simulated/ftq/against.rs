@@ -28,7 +28,7 @@ fn periods_appear_go_and_stay() {
         (kept.period_seconds / 0.1 - 1.0).abs() < 0.001 && (kept.stall_seconds / 100e-6 - 1.0).abs() < 0.25,
         "{kept:#?}"
     );
-    assert_eq!(against.stored.from, "earlier");
+    assert_eq!(finding.head.stored.unwrap().from, "earlier");
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn another_quantum_is_told_as_other_work() {
     then.chunks[0].at.truncate(half);
     then.chunks[0].amount.truncate(half);
     let finding = study(&with(&[], 2), Some(&Stored::new("earlier", then)));
-    let told: Vec<&str> = finding.warnings.iter().map(|warning| warning.message.as_str()).collect();
+    let told: Vec<&str> = finding.head.warnings.iter().map(|warning| warning.message.as_str()).collect();
     assert!(told.iter().any(|told| told.contains("quantum 880 µs → 440 µs")), "{told:?}");
     assert!(told.iter().any(|told| told.contains("lasted 15.0 s and this one 30.0 s")), "{told:?}");
 }

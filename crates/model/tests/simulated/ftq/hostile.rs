@@ -50,7 +50,7 @@ fn degenerate_records_are_studied() {
     let mut unfinished = record_of(440_000, rows(5000), rows(5000), vec![]);
     unfinished.end = None;
     unfinished.header.probes.clear();
-    assert_eq!(survives(&unfinished).warnings.len(), 3, "cut off, one step a quantum, and too short");
+    assert_eq!(survives(&unfinished).head.warnings.len(), 3, "cut off, one step a quantum, and too short");
 }
 
 #[test]
@@ -92,6 +92,7 @@ fn late_readings_a_lost_probe_and_an_amount_that_goes_back_are_caveats() {
     *chunk = kept;
     let finding = survives(&record);
     let codes: Vec<String> = finding
+        .head
         .warnings
         .iter()
         .map(|warning| serde_json::to_value(warning.code).unwrap().as_str().unwrap().to_owned())
@@ -100,7 +101,7 @@ fn late_readings_a_lost_probe_and_an_amount_that_goes_back_are_caveats() {
         codes,
         ["amount_went_back", "late_readings", "probe_lost", "short_recording"],
         "{:#?}",
-        finding.warnings
+        finding.head.warnings
     );
     assert!((finding.probes[0].lost_at_seconds.unwrap() - 2.5).abs() < 0.1);
 }

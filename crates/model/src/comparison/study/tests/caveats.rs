@@ -31,10 +31,10 @@ fn carry_over_is_a_caveat() {
 fn an_arm_that_squeezes_the_background_is_a_caveat() {
     let load = |_, case: usize| Load { nanos_per_io: 1000, ios: if case == 0 { 40_000 } else { 90_000 } };
     let found = study(&record(experiment(Draft::default()), 12, load));
-    let squeezed = found.warnings.iter().find(|warning| warning.code == Code::BackgroundSqueezed);
+    let squeezed = found.head.warnings.iter().find(|warning| warning.code == Code::BackgroundSqueezed);
     assert!(squeezed.unwrap().message.contains("while candidate ran"), "{squeezed:?}");
     let calm = study(&record(experiment(Draft::default()), 12, |_, _| Load { nanos_per_io: 1000, ios: 40_000 }));
-    assert!(calm.warnings.iter().all(|warning| warning.code != Code::BackgroundSqueezed));
+    assert!(calm.head.warnings.iter().all(|warning| warning.code != Code::BackgroundSqueezed));
 }
 
 /// The CPUs are not full, but a net cost below that of the own threads shows that the background gave way.
@@ -43,7 +43,7 @@ fn a_net_cost_below_the_own_threads_is_a_caveat() {
     let mut record = record(experiment(Draft::default()), 12, |_, _| Load { nanos_per_io: 1000, ios: 40_000 });
     let squeezed = |record: &CompareRecord| {
         let found = study(record);
-        found.warnings.into_iter().find(|warning| warning.code == Code::BackgroundSqueezed)
+        found.head.warnings.into_iter().find(|warning| warning.code == Code::BackgroundSqueezed)
     };
     assert_eq!(squeezed(&record), None);
     for slice in parts(&mut record.rounds).filter(|slice| slice.case == Some(1)) {

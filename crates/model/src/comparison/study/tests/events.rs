@@ -175,7 +175,7 @@ fn the_answer_does_not_use_them() {
     assert!(with.method.contains("12 further rounds counted events, and are not in the answer"), "{}", with.method);
     let reason = without.events_reason.as_deref().unwrap();
     assert!(reason.contains("use a longer --budget"), "{reason}");
-    let told = without.warnings.iter().filter(|warning| warning.message == format!("no events per I/O: {reason}"));
+    let told = without.head.warnings.iter().filter(|warning| warning.message == format!("no events per I/O: {reason}"));
     assert_eq!(told.count(), 1, "the user asked for them");
 }
 
@@ -201,8 +201,8 @@ fn what_the_machine_cannot_count_has_a_reason() {
     let found = study(&record);
     assert!(of(&found, WAKE).named);
     assert_eq!(found.cells[0].events.len(), 1, "{:?}", found.cells[0].events);
-    let warned = |found: &CompareFinding, text: &str| found.warnings.iter().any(|it| it.message.contains(text));
-    assert!(warned(&found, "event net:odd: this kernel has no such tracepoint"), "{:?}", found.warnings);
+    let warned = |found: &CompareFinding, text: &str| found.head.warnings.iter().any(|it| it.message.contains(text));
+    assert!(warned(&found, "event net:odd: this kernel has no such tracepoint"), "{:?}", found.head.warnings);
     let refused = Events { reason: Some("iotoll lacks CAP_BPF".to_owned()), asked: true, ..Events::default() };
     (record.header.events, record.explaining) = (Some(refused), Vec::new());
     assert!(warned(&study(&record), "no events per I/O: iotoll lacks CAP_BPF"));

@@ -38,7 +38,7 @@ fn placed(
 }
 
 fn told(found: &CompareFinding, code: Code) -> Option<&str> {
-    found.warnings.iter().find(|warning| warning.code == code).map(|warning| warning.message.as_str())
+    found.head.warnings.iter().find(|warning| warning.code == code).map(|warning| warning.message.as_str())
 }
 
 const EVEN: Load = Load { nanos_per_io: 1000, ios: 1000 };
@@ -75,7 +75,7 @@ fn an_arm_with_two_rates_is_a_caveat_but_equal_placement_is_not() {
     let message = told(&message, Code::PlacementModes).unwrap();
     assert!(message.contains("pin what --place 0,1 does not:") && !message.contains("--place same"), "{message}");
     let one = study(&placed(20, |_, _| EVEN, |_, _| Some(1)));
-    assert!(one.warnings.iter().all(|warning| !format!("{:?}", warning.code).starts_with("Placement")));
+    assert!(one.head.warnings.iter().all(|warning| !format!("{:?}", warning.code).starts_with("Placement")));
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn too_few_slices_or_one_thread_give_no_caveat() {
     strangers.header.experiment.place = Some(Place::Same);
     let found = study(&strangers);
     assert!(found.placement.is_empty(), "jobs without a server talk to nobody: {:?}", found.placement);
-    assert!(found.warnings.iter().all(|warning| !format!("{:?}", warning.code).starts_with("Placement")));
+    assert!(found.head.warnings.iter().all(|warning| !format!("{:?}", warning.code).starts_with("Placement")));
     let alone = study(&placed(20, |_, _| EVEN, |_, _| None));
     assert!(alone.placement.is_empty());
     let unseen = study(&record(experiment(Draft::default()), 20, |_, _| EVEN));

@@ -29,7 +29,7 @@ fn the_last_regime_gives_the_answer() {
     let metric = &found.cells[0].metrics["cycles_per_io"];
     assert!((metric.change.unwrap() - 0.2).abs() < 0.01, "{metric:?}");
     assert_eq!(metric.verdict, Verdict::Worse);
-    let warning = found.warnings.iter().find(|warning| warning.code == Code::TwoRegimes).unwrap();
+    let warning = found.head.warnings.iter().find(|warning| warning.code == Code::TwoRegimes).unwrap();
     assert!(warning.message.contains("stepped after round 8"), "{}", warning.message);
 }
 
@@ -42,7 +42,7 @@ fn a_last_regime_that_is_too_short_gives_no_verdict() {
     }
     let metric = &found.cells[0].metrics["cycles_per_io"];
     assert_eq!(metric.reason.as_deref(), Some(TWO_REGIMES));
-    assert_eq!(found.limits[0].state, LimitState::Undecided);
+    assert_eq!(found.head.limits[0].state, LimitState::Undecided);
     assert!(!found.regimes[1].counted);
 }
 
