@@ -19,8 +19,7 @@ use lab::workload::target::Created;
 use model::comparison::CompareRecord;
 use model::experiment::draft::{Draft, DraftError, Surroundings, Workload};
 use model::experiment::{
-    ArmPlan, Axis, Cache, DraftCommandRules, DraftRules, EndSignal, Experiment, Metric, Rules, Setting, Slices, Work,
-    file, work_counter,
+    ArmPlan, Axis, Cache, DraftRules, EndSignal, Experiment, Metric, Rules, Setting, Slices, Work, file, work_counter,
 };
 use model::limit::Limit;
 use std::fs::File;
@@ -250,16 +249,13 @@ fn experiment(arguments: &CompareArguments, inputs: &Inputs) -> anyhow::Result<(
         budget_seconds: arguments.rules.budget,
         slice_seconds: arguments.turns.slice,
         hang_timeout_seconds: arguments.rules.hang_timeout,
-    };
-    draft.rules = flags.or(draft.rules);
-    let commands = DraftCommandRules {
         slices: arguments.turns.slices,
         count: arguments.turns.count.clone(),
         ios: arguments.turns.ios,
         bytes: arguments.turns.bytes,
         end_signal: arguments.turns.end_signal,
     };
-    draft.commands = commands.or(draft.commands);
+    draft.rules = flags.or(draft.rules);
     draft.cache = arguments.cache.or(draft.cache);
     draft.around = arguments.observed.session.around().or(draft.around);
     draft.place = arguments.observed.place.clone().or(draft.place);

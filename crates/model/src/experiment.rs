@@ -17,7 +17,7 @@ use crate::plan::service::Service;
 use crate::plan::value::{Quoted, Wrong};
 use crate::plan::{Phase, Plan, shell_text};
 use crate::record::Selection;
-pub use command_rules::{CommandRules, DraftCommandRules, EndSignal, Slices, command_words};
+pub use command_rules::{EndSignal, Slices, command_words, hindrance};
 pub use draft::{Draft, Origin, Workload};
 pub use metric::Metric;
 pub use rules::{DraftRules, Rules};
@@ -59,8 +59,6 @@ pub struct Experiment {
     pub place: Option<Place>,
     /// Servers that it starts.
     pub services: Vec<Service>,
-    /// How commands are measured.
-    pub commands: CommandRules,
 }
 
 /// One arm.
@@ -108,6 +106,7 @@ impl ArmPlan {
 
 /// One axis of a sweep: an option and its values.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Axis {
     /// The option, or the placeholder name of a command.
     pub name: String,

@@ -12,7 +12,7 @@ pub use accounts::{AccountChange, ExplainedFinding};
 pub use events::EventChange;
 pub use functions::{StackChange, SymbolChange};
 
-use crate::events::Events;
+use crate::events::{EventFinding, Events};
 use crate::experiment::{Metric, WorkCounter};
 use crate::measured::Rounds;
 use crate::record::{Host, IoInterval, Snapshot};
@@ -49,36 +49,58 @@ pub(crate) struct ExplainingRounds<'a> {
     pub rounds: &'a [RoundRecord],
 }
 
-/// The costs of pairs of cases, divided.
-#[derive(Default)]
-pub(crate) struct Divided {
-    /// All changes of accounts, whose intervals hold together; `None` without rounds that kept accounts.
+/// What explaining rounds found of all pairs of cases.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Explanation {
+    /// The changes of accounts of all cells, whose intervals hold together; `null` without rounds that kept accounts.
     pub account_family: Option<FamilyFinding>,
-    /// All changes of functions; `None` without sampled rounds.
+    /// Why the costs are not divided into accounts, and what would mend it; `null` if they are, or were not asked for.
+    pub unexplained: Option<String>,
+    /// The changes of functions of all cells likewise; `null` without sampled rounds (`--profile`).
     pub function_family: Option<FamilyFinding>,
+    /// Number of explaining rounds that sampled stacks.
     pub sampled_rounds: usize,
-    /// All changes of events; `None` without rounds that counted.
+    /// The changes of events of all cells likewise; `null` without rounds that counted them (`--events`).
     pub event_family: Option<FamilyFinding>,
+    /// Number of explaining rounds that counted an event; if events took turns, the fewest of one.
     pub counted_rounds: usize,
-    /// One for each pair.
-    pub costs: Vec<DividedCost>,
+    /// The events that were to be counted, and why some were not.
+    pub events: Vec<EventFinding>,
+    /// Why no cell has events although some were to be counted.
+    pub events_reason: Option<String>,
 }
 
-/// The cost in both cases of a pair.
-#[derive(Default)]
-pub(crate) struct DividedCost {
+/// The cost of an I/O in both arms of a comparison, divided by explaining rounds; of a blast, that of a delivered packet in the first point
+/// and in this one.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DividedCost {
+    /// The cost in the explaining rounds, whose accounts follow; `null` without such rounds.
     pub explained: Option<ExplainedFinding>,
+    /// Accounts in both arms: first those whose change is detected, the largest first (of a blast, the largest first); the last is the sum
+    /// of small ones.
     pub accounts: Vec<AccountChange>,
+    /// The functions of the kernel and of programs in both arms (`--profile`), first those whose change is detected; empty without one.
     pub symbols: Vec<SymbolChange>,
+    /// Their stacks of calls.
     pub stacks: Vec<StackChange>,
+    /// What happens for an I/O in both arms, and its change: first what changed, the most per I/O first (of a blast, the most frequent first).
+    /// Rare events are left out; empty without rounds that counted events.
     pub events: Vec<EventChange>,
 }
 
 impl ExplainingRounds<'_> {
     /// Divides the costs of pairs of cases. `sums` are their rounds that nothing disturbed. A pair of a case with itself tests no change.
-    pub fn divide(&self, sums: &Rounds, events: Option<&Events>, pairs: &[(usize, usize)]) -> Divided {
-        let costs = pairs.iter().map(|_| DividedCost::default()).collect();
-        let mut divided = Divided { costs, ..Divided::default() };
+    pub fn divide(
+        &self,
+        sums: &Rounds,
+        events: Option<&Events>,
+        pairs: &[(usize, usize)],
+    ) -> (Explanation, Vec<DividedCost>) {
+        let mut costs = vec![DividedCost::default(); pairs.len()];
+        let mut found =
+            Explanation { events: events.map(Events::findings).unwrap_or_default(), ..Explanation::default() };
         let family = |counts: &mut dyn Iterator<Item = usize>| {
             let comparisons = counts.zip(pairs).filter(|(_, (one, other))| one != other).map(|(count, _)| count).sum();
             FamilyFinding { comparisons, confidence: confidence_of_each(comparisons) }
@@ -88,33 +110,33 @@ impl ExplainingRounds<'_> {
         if let Some(explaining) = Explaining::of(self, meter) {
             let parts: Vec<_> = pairs.iter().map(|&(one, other)| explaining.parts(one, other)).collect();
             let family = family(&mut parts.iter().map(|parts| parts.rows.len()));
-            for ((cost, parts), &(one, other)) in divided.costs.iter_mut().zip(&parts).zip(pairs) {
+            for ((cost, parts), &(one, other)) in costs.iter_mut().zip(&parts).zip(pairs) {
                 let undisturbed = sums.paired(Metric::CyclesPerIo, one, other);
                 cost.explained = parts.whole(undisturbed.as_deref());
                 cost.accounts = parts.changes(family.confidence);
             }
-            divided.account_family = Some(family);
+            found.account_family = Some(family);
         }
         if let Some(functions) = Functions::of(self) {
             let parts: Vec<_> = pairs.iter().map(|&(one, other)| functions.parts(one, other)).collect();
             let family = family(&mut parts.iter().map(Vec::len));
-            for ((cost, parts), &(one, other)) in divided.costs.iter_mut().zip(&parts).zip(pairs) {
+            for ((cost, parts), &(one, other)) in costs.iter_mut().zip(&parts).zip(pairs) {
                 cost.symbols = functions::changes(parts, family.confidence);
                 cost.stacks = functions.stacks(one, other);
             }
-            (divided.function_family, divided.sampled_rounds) = (Some(family), functions.0.len());
+            (found.function_family, found.sampled_rounds) = (Some(family), functions.0.len());
         }
         if let Some(counted) = events.map(|events| CountedEvents::of(self, events))
             && let Some(rounds) = counted.rounds()
         {
             let parts: Vec<_> = pairs.iter().map(|&(one, other)| counted.parts(sums, one, other)).collect();
             let family = family(&mut parts.iter().map(Vec::len));
-            for (cost, parts) in divided.costs.iter_mut().zip(&parts) {
+            for (cost, parts) in costs.iter_mut().zip(&parts) {
                 cost.events = events::changes(parts, family.confidence);
             }
-            (divided.event_family, divided.counted_rounds) = (Some(family), rounds);
+            (found.event_family, found.counted_rounds) = (Some(family), rounds);
         }
-        divided
+        (found, costs)
     }
 
     /// The I/Os of every case in these rounds.
@@ -215,19 +237,23 @@ impl<'a, K: Clone + Ord, More> BothCases<'a, K, More> {
     }
 }
 
-/// The amount of a part for an I/O of both cases, and its change.
-struct Changed {
-    baseline: Estimate,
-    candidate: Estimate,
-    change: Estimate,
-    /// Whether the interval excludes 0.
-    detected: bool,
+/// A part of the cost, or a count, for an I/O in both arms; of a blast, for a packet in the first point and in this one.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PartChange {
+    /// For an I/O of the baseline on the whole machine, net of the background, in the explaining rounds: cycles, or a count.
+    pub baseline: Estimate,
+    /// The same of the arm.
+    pub candidate: Estimate,
+    /// candidate − baseline. Its interval holds together with those of all accounts, all functions or all events of all cells (95 %).
+    pub change: Estimate,
+    /// Whether this interval excludes 0; of an event also whether the change is more than one in each slice, whose ends differ by as much.
+    pub detected: bool,
 }
 
 impl<K> Part<K> {
-    fn change(&self, confidence: f64) -> Option<Changed> {
+    fn change(&self, confidence: f64) -> Option<PartChange> {
         let found = difference(&self.rounds)?;
-        Some(Changed {
+        Some(PartChange {
             baseline: of_baseline(&self.rounds)?,
             candidate: of_candidate(&self.rounds)?,
             change: found.estimate(confidence),
@@ -237,10 +263,10 @@ impl<K> Part<K> {
 }
 
 /// Sorts changes: first those that are detected, the largest first.
-fn largest_first<T>(changes: &mut [T], of: impl Fn(&T) -> (bool, Estimate)) {
+fn largest_first<T>(changes: &mut [T], of: impl Fn(&T) -> PartChange) {
     changes.sort_by(|one, other| {
-        let ((found, change), (other_found, other_change)) = (of(one), of(other));
-        other_found.cmp(&found).then(other_change.value.abs().total_cmp(&change.value.abs()))
+        let (one, other) = (of(one), of(other));
+        other.detected.cmp(&one.detected).then(other.change.value.abs().total_cmp(&one.change.value.abs()))
     });
 }
 

@@ -16,7 +16,6 @@ use crate::probe::Kind;
 use crate::profile::{AnnotatedFinding, ProfileFinding, StackFinding, SymbolFinding};
 use crate::record::{Canaries, Exit, TaskOwner};
 use crate::stats::Estimate;
-use crate::stored::UnpairedChange;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -94,11 +93,11 @@ pub struct StoredPhase {
     /// phase.
     pub cycles_per_io: Option<f64>,
     /// Change of cycles per I/O since then.
-    pub cycles_per_io_change: Option<UnpairedChange>,
+    pub cycles_per_io_change: Option<Estimate>,
     /// Total cycles in the earlier measurement, for a command whose I/Os are not counted.
     pub cycles: Option<f64>,
     /// Change of the total cycles since then.
-    pub cycles_change: Option<UnpairedChange>,
+    pub cycles_change: Option<Estimate>,
     /// I/Os per second in the earlier measurement.
     pub iops: Option<f64>,
     /// Change of the I/Os per second since then, as a fraction.

@@ -61,51 +61,24 @@ pub struct StoredFinding {
     pub differs: Vec<String>,
 }
 
-/// A change between two sessions. Its interval contains the variation within each session, not other differences
-/// between them.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct UnpairedChange {
-    /// now ÷ then − 1.
-    pub change: f64,
-    /// Lower end of its interval, of 95 % or, in a comparison, of the metric's `confidence`; `null` if one of the two values has
-    /// no interval.
-    pub low: Option<f64>,
-    /// Upper end of that interval.
-    pub high: Option<f64>,
-}
-
-impl From<Estimate> for UnpairedChange {
-    fn from(Estimate { value, low, high }: Estimate) -> Self {
-        Self { change: value, low, high }
+/// The change from `then` to `now`, whose errors are independent: the half-widths of their logarithms add as
+/// squares, separately for each side. `None` if one of the values is not positive.
+pub(crate) fn since(now: Estimate, then: Estimate) -> Option<Estimate> {
+    if now.value <= 0.0 || then.value <= 0.0 {
+        return None;
     }
-}
-
-impl From<UnpairedChange> for Estimate {
-    fn from(UnpairedChange { change, low, high }: UnpairedChange) -> Self {
-        Self { value: change, low, high }
-    }
-}
-
-impl UnpairedChange {
-    /// The change from `then` to `now`, whose errors are independent: the half-widths of their logarithms add as
-    /// squares, separately for each side. `None` if one of the values is not positive.
-    pub(crate) fn since(now: Estimate, then: Estimate) -> Option<Self> {
-        if now.value <= 0.0 || then.value <= 0.0 {
-            return None;
-        }
-        let log = |upper: f64, lower: f64| (lower > 0.0).then(|| (upper / lower).ln());
-        let theta = (now.value / then.value).ln();
-        let end = |of_now: Option<f64>, of_then: Option<f64>, sign: f64| {
-            of_now.zip(of_then).map(|(of_now, of_then)| (theta + sign * of_now.hypot(of_then)).exp_m1())
-        };
-        let below = |of: Estimate| log(of.value, of.low?);
-        let above = |of: Estimate| log(of.high?, of.value);
-        Some(Self {
-            change: theta.exp_m1(),
-            low: end(below(now), above(then), -1.0),
-            high: end(above(now), below(then), 1.0),
-        })
-    }
+    let log = |upper: f64, lower: f64| (lower > 0.0).then(|| (upper / lower).ln());
+    let theta = (now.value / then.value).ln();
+    let end = |of_now: Option<f64>, of_then: Option<f64>, sign: f64| {
+        of_now.zip(of_then).map(|(of_now, of_then)| (theta + sign * of_now.hypot(of_then)).exp_m1())
+    };
+    let below = |of: Estimate| log(of.value, of.low?);
+    let above = |of: Estimate| log(of.high?, of.value);
+    Some(Estimate {
+        value: theta.exp_m1(),
+        low: end(below(now), above(then), -1.0),
+        high: end(above(now), below(then), 1.0),
+    })
 }
 
 #[cfg(test)]
@@ -119,22 +92,22 @@ mod tests {
     #[test]
     fn half_widths_of_logarithms_add_as_squares() {
         let (three, four) = (0.03_f64.exp(), 0.04_f64.exp());
-        let change = UnpairedChange::since(estimate(120.0, three), estimate(100.0, four)).unwrap();
+        let change = since(estimate(120.0, three), estimate(100.0, four)).unwrap();
         let near = |found: f64, expected: f64| (found - expected).abs() < 1e-12;
-        assert!(near(change.change, 0.2), "{change:?}");
+        assert!(near(change.value, 0.2), "{change:?}");
         assert!(near(change.low.unwrap(), 1.2 * (-0.05_f64).exp() - 1.0), "{change:?}");
         assert!(near(change.high.unwrap(), 1.2 * 0.05_f64.exp() - 1.0), "{change:?}");
     }
 
     #[test]
     fn no_logarithm_gives_no_change_and_no_interval_none() {
-        assert_eq!(UnpairedChange::since(estimate(-1.0, 1.1), estimate(100.0, 1.1)), None);
-        assert_eq!(UnpairedChange::since(estimate(1.0, 1.1), estimate(0.0, 1.1)), None);
+        assert_eq!(since(estimate(-1.0, 1.1), estimate(100.0, 1.1)), None);
+        assert_eq!(since(estimate(1.0, 1.1), estimate(0.0, 1.1)), None);
         let wide = Estimate { value: 10.0, low: Some(-5.0), high: Some(25.0) };
-        let change = UnpairedChange::since(wide, estimate(10.0, 1.1)).unwrap();
-        assert!(change.change == 0.0 && change.low.is_none() && change.high.unwrap() > 1.5, "{change:?}");
+        let change = since(wide, estimate(10.0, 1.1)).unwrap();
+        assert!(change.value == 0.0 && change.low.is_none() && change.high.unwrap() > 1.5, "{change:?}");
         let bare = Estimate { value: 10.0, low: None, high: None };
-        let change = UnpairedChange::since(bare, estimate(10.0, 1.1)).unwrap();
+        let change = since(bare, estimate(10.0, 1.1)).unwrap();
         assert!(change.low.is_none() && change.high.is_none(), "{change:?}");
     }
 }

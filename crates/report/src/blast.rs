@@ -19,7 +19,6 @@ use model::blast::finding::{Packets, PointFinding};
 use model::blast::record::Counted;
 use model::elided_list::grouped;
 use model::stats::Estimate;
-use model::stored::UnpairedChange;
 use model::thousands::separated;
 
 pub(crate) fn document(finding: &BlastFinding) -> Document {
@@ -47,37 +46,24 @@ fn headline(finding: &BlastFinding) -> Vec<Sentence> {
             cost(first)
         ))
     }];
-    let other = |point: &&PointFinding| !std::ptr::eq(*point, first) && point.delivered_ratio.is_some();
-    let most = finding.points.iter().filter(other);
-    let most = most.max_by(|one, other| one.delivered_per_second.total_cmp(&other.delivered_per_second));
-    if let Some(most) = most {
-        sentences.push(if most.delivered_per_second > first.delivered_per_second {
-            let rival = |point: &&PointFinding| overlaps(Some(point.delivered), Some(most.delivered));
-            let sentence = against_first("delivers most", most, first, most.delivered_ratio, Wanted::High);
-            Sentence { detail: untold(finding, most, rival), ..sentence }
-        } else {
-            Sentence::plain(format!("No other delivers more than {}", name(first)))
-        });
-    }
-    let cheapest = finding.points.iter().filter(|point| other(point) && point.cycles_ratio.is_some());
-    let cheapest =
-        cheapest.min_by(|one, other| value(one.cycles_per_packet).total_cmp(&value(other.cycles_per_packet)));
-    if let Some(cheapest) = cheapest {
-        sentences.push(if value(cheapest.cycles_per_packet) < value(first.cycles_per_packet) {
-            let rival = |point: &&PointFinding| overlaps(point.cycles_per_packet, cheapest.cycles_per_packet);
-            let sentence = against_first("costs least per packet", cheapest, first, cheapest.cycles_ratio, Wanted::Low);
-            Sentence { detail: untold(finding, cheapest, rival), ..sentence }
-        } else {
-            Sentence::plain(format!("No other costs less per packet than {}", name(first)))
-        });
-    }
+    let delivers = Contest {
+        what: "delivers most",
+        nobody: "No other delivers more than",
+        wanted: Wanted::High,
+        value: |point| Some(point.delivered),
+        ratio: |point| point.delivered_ratio,
+    };
+    let costs = Contest {
+        what: "costs least per packet",
+        nobody: "No other costs less per packet than",
+        wanted: Wanted::Low,
+        value: |point| point.cycles_per_packet,
+        ratio: |point| point.cycles_ratio,
+    };
+    sentences.extend([delivers, costs].iter().filter_map(|contest| contest.winner(finding, first)));
     let laws = finding.usl.iter().filter(|(_, law)| law.alone.is_some());
     sentences.extend(laws.map(|(method, law)| Sentence::plain(format!("{method}: {}", law.words))));
     sentences
-}
-
-fn value(estimate: Option<Estimate>) -> f64 {
-    estimate.map_or(f64::INFINITY, |estimate| estimate.value)
 }
 
 /// "; 2.31 kcycles per packet", or nothing.
@@ -93,39 +79,54 @@ enum Wanted {
     Low,
 }
 
-/// "sendmmsg, 1 submitter delivers most: 2.10 [2.01, 2.19] × sendto, 1 submitter".
-fn against_first(
-    what: &str,
-    point: &PointFinding,
-    first: &PointFinding,
-    ratio: Option<Estimate>,
+/// What points are compared by.
+struct Contest {
+    what: &'static str,
+    nobody: &'static str,
     wanted: Wanted,
-) -> Sentence {
-    let Some(ratio) = ratio else { return Sentence::plain(format!("{} {what}", name(point))) };
-    let better = |end: Option<f64>| end.is_some_and(|end| if wanted == Wanted::High { end > 1.0 } else { end < 1.0 });
-    let (tone, known) = match (better(ratio.low), better(ratio.high)) {
-        (true, true) => (Tone::Own, true),
-        (false, false) if ratio.low.is_some() => (Tone::Bad, true),
-        _ => (Tone::Plain, false),
-    };
-    let doubt = if known { "" } else { ", which may be chance" };
-    Sentence::judged(format!("{} {what}", name(point)), tone, format!("{} × {}{doubt}", times(ratio), name(first)))
+    value: fn(&PointFinding) -> Option<Estimate>,
+    ratio: fn(&PointFinding) -> Option<Estimate>,
+}
+
+impl Contest {
+    /// "sendmmsg, 1 submitter delivers most: 2.10 [2.01, 2.19] × sendto, 1 submitter". The winner is chosen among many, so the sentence tells
+    /// how many it is not distinguishable from. `None` without another point.
+    fn winner(&self, finding: &BlastFinding, first: &PointFinding) -> Option<Sentence> {
+        let value = |point: &PointFinding| match ((self.value)(point), self.wanted) {
+            (None, _) => f64::NEG_INFINITY,
+            (Some(one), Wanted::High) => one.value,
+            (Some(one), Wanted::Low) => -one.value,
+        };
+        let others = finding.points.iter().filter(|point| !std::ptr::eq(*point, first));
+        let others = others.filter_map(|point| Some((point, (self.ratio)(point)?)));
+        let (winner, ratio) = others.max_by(|(one, _), (other, _)| value(one).total_cmp(&value(other)))?;
+        if value(winner) <= value(first) {
+            return Some(Sentence::plain(format!("{} {}", self.nobody, name(first))));
+        }
+        let better = |end: f64| if self.wanted == Wanted::High { end > 1.0 } else { end < 1.0 };
+        let (tone, doubt) = match ratio.ends().map(|(low, high)| (better(low), better(high))) {
+            Some((true, true)) => (Tone::Own, ""),
+            Some((false, false)) => (Tone::Bad, ""),
+            _ => (Tone::Plain, ", which may be chance"),
+        };
+        let rival = |point: &&PointFinding| {
+            !std::ptr::eq(*point, winner) && overlaps((self.value)(point), (self.value)(winner))
+        };
+        let rivals: Vec<String> = finding.points.iter().filter(rival).map(name).collect();
+        let detail = match rivals.as_slice() {
+            [] => None,
+            [one] => Some(format!("not distinguishable from {one}")),
+            several => Some(format!("not distinguishable from {} others", several.len())),
+        };
+        let said = format!("{} × {}{doubt}", times(ratio), name(first));
+        Some(Sentence { detail, ..Sentence::judged(format!("{} {}", name(winner), self.what), tone, said) })
+    }
 }
 
 /// Whether two intervals overlap, or one is unknown.
 fn overlaps(one: Option<Estimate>, other: Option<Estimate>) -> bool {
     let both = one.and_then(|one| one.ends()).zip(other.and_then(|other| other.ends()));
     both.is_none_or(|((low, high), (other_low, other_high))| low <= other_high && other_low <= high)
-}
-
-/// The winner was chosen among many: how many it is not told apart from, if any.
-fn untold(finding: &BlastFinding, winner: &PointFinding, rival: impl Fn(&&PointFinding) -> bool) -> Option<String> {
-    let others = finding.points.iter().filter(|point| !std::ptr::eq(*point, winner)).filter(rival);
-    match others.map(name).collect::<Vec<_>>().as_slice() {
-        [] => None,
-        [one] => Some(format!("not distinguishable from {one}")),
-        several => Some(format!("not distinguishable from {} others", several.len())),
-    }
 }
 
 /// "2.10 [2.01, 2.19]".
@@ -293,7 +294,7 @@ fn curves(finding: &BlastFinding) -> Vec<Chart> {
 
 fn against_stored(finding: &BlastFinding) -> Option<Block> {
     let stored = finding.head.stored.as_ref()?;
-    let change = |change: Option<UnpairedChange>| tied(&change.map(Change::from).unwrap_or_default().whole());
+    let change = |change: Option<Estimate>| tied(&change.map(Change::from).unwrap_or_default().whole());
     let facts = finding.points.iter().filter_map(|point| {
         let since = point.since_stored?;
         let text =

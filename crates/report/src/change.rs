@@ -2,9 +2,8 @@
 
 use crate::document::{Interval, Raw};
 use crate::number::{MISSING, TOO_LARGE};
-use model::comparison::finding::{self, MetricFinding};
+use model::comparison::finding::MetricFinding;
 use model::stats::Estimate;
-use model::stored::UnpairedChange;
 
 /// In place of an interval from less than a thousandth to more than a thousandfold.
 const SAYS_NOTHING: &str = "says nothing";
@@ -25,21 +24,9 @@ impl From<&MetricFinding> for Change {
     }
 }
 
-impl From<finding::Interval> for Change {
-    fn from(interval: finding::Interval) -> Self {
-        Self { value: Some(interval.change), low: Some(interval.low), high: Some(interval.high) }.finite()
-    }
-}
-
 impl From<Estimate> for Change {
-    fn from(estimate: Estimate) -> Self {
-        Self { value: Some(estimate.value), low: estimate.low, high: estimate.high }.finite()
-    }
-}
-
-impl From<UnpairedChange> for Change {
-    fn from(unpaired: UnpairedChange) -> Self {
-        Self { value: Some(unpaired.change), low: unpaired.low, high: unpaired.high }.finite()
+    fn from(Estimate { value, low, high }: Estimate) -> Self {
+        Self { value: Some(value), low, high }.finite()
     }
 }
 
@@ -136,7 +123,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn change(value: f64, low: f64, high: f64) -> Change {
-        Change::from(finding::Interval { change: value, low, high })
+        Change::from(Estimate { value, low: Some(low), high: Some(high) })
     }
 
     #[test]

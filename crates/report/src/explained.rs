@@ -61,11 +61,11 @@ pub fn of_comparison(finding: &CompareFinding) -> Vec<Block> {
     let mut blocks: Vec<Block> = arms.iter().flat_map(|arm| arm.accounts(rows)).collect();
     for (arm, name) in arms.iter().zip(contents::candidates(finding)) {
         blocks.extend(arm.functions(rows));
-        let cells = contents::cells(finding, name).into_iter().filter(|cell| !cell.symbols.is_empty());
+        let cells = contents::cells(finding, name).into_iter().filter(|cell| !cell.cost.symbols.is_empty());
         blocks.extend(cells.take(contents::FEW).map(|cell| graph(finding, cell)));
     }
     blocks.extend(arms.iter().flat_map(Pairs::events).map(Block::in_full));
-    blocks.push(unexplained(finding.unexplained.as_ref()));
+    blocks.push(unexplained(finding.explanation.unexplained.as_ref()));
     blocks
 }
 
@@ -82,10 +82,10 @@ fn pairs<'a>(finding: &'a CompareFinding, arm: &'a str) -> Pairs<'a> {
         Pair {
             names: contents::names(&axes, &cell.cell),
             place: if place.is_empty() { place } else { format!("{place}: ") },
-            explained: cell.explained,
-            accounts: &cell.accounts,
-            symbols: &cell.symbols,
-            events: &cell.events,
+            explained: cell.cost.explained,
+            accounts: &cell.cost.accounts,
+            symbols: &cell.cost.symbols,
+            events: &cell.cost.events,
             rises: cost.and_then(|cost| cost.change).map(|change| change > 0.0),
         }
     };
@@ -93,11 +93,11 @@ fn pairs<'a>(finding: &'a CompareFinding, arm: &'a str) -> Pairs<'a> {
         all: contents::cells(finding, arm).into_iter().map(pair).collect(),
         arms: [contents::baseline(finding), arm],
         per: "I/O",
-        account_family: finding.account_family,
-        function_family: finding.function_family,
-        event_family: finding.event_family,
-        sampled_rounds: finding.sampled_rounds,
-        counted_rounds: finding.counted_rounds,
+        account_family: finding.explanation.account_family,
+        function_family: finding.explanation.function_family,
+        event_family: finding.explanation.event_family,
+        sampled_rounds: finding.explanation.sampled_rounds,
+        counted_rounds: finding.explanation.counted_rounds,
         axes,
     }
 }
@@ -129,37 +129,37 @@ impl<'a> Pairs<'a> {
         {
             blocks.push(block(rows).of(Audience::GLANCE));
         }
-        let has_changed = |pair: &Pair| pair.accounts.iter().any(|account| account.detected);
+        let has_changed = |pair: &Pair| pair.accounts.iter().any(|account| account.per_io.detected);
         blocks.extend(on_page_if_many("Accounts", &pairs, has_changed, block(MOST).in_full()));
         blocks
     }
 
     /// Those that changed, and beside them the large ones that did not.
     fn shown_accounts(&self, pair: &Pair<'a>, most: usize) -> impl Iterator<Item = &'a AccountChange> + use<'a> {
-        let any = pair.accounts.iter().any(|account| account.detected);
+        let any = pair.accounts.iter().any(|account| account.per_io.detected);
         let most = if any { self.most(most) } else { 0 };
-        pair.accounts.iter().filter(|account| account.detected || account.large).take(most)
+        pair.accounts.iter().filter(|account| account.per_io.detected || account.large).take(most)
     }
 
     /// "candidate: Of +182 [170, 194] cycles per I/O: +160 [150, 170] the workload's own threads, +9 [5, 13] softirq net_rx."
     fn sentence(&self, pair: &Pair) -> Option<Note> {
         let explained = pair.explained?;
-        let mut detected: Vec<&AccountChange> = pair.accounts.iter().filter(|account| account.detected).collect();
-        let size = |account: &AccountChange| account.change_cycles_per_io.value.abs();
+        let mut detected: Vec<&AccountChange> =
+            pair.accounts.iter().filter(|account| account.per_io.detected).collect();
+        let size = |account: &AccountChange| account.per_io.change.value.abs();
         detected.sort_by(|one, other| size(other).total_cmp(&size(one)));
         if detected.is_empty() {
             let rounds = explained.rounds;
             let text = format!("{}No account's change is detected in {rounds} rounds that kept accounts.", pair.place);
             return Some(Note::remark(text));
         }
-        let largest =
-            detected.first().map_or(0.0, |account| size(account)).max(explained.change_cycles_per_io.value.abs());
+        let largest = detected.first().map_or(0.0, |account| size(account)).max(explained.change.value.abs());
         let scale = Scale::of(CYCLES, largest);
         let named = detected.iter().take(NAMED);
-        let named = named.map(|account| format!("{} {}", whole(scale, &account.change_cycles_per_io), account.name));
+        let named = named.map(|account| format!("{} {}", whole(scale, &account.per_io.change), account.name));
         let more = detected.len().saturating_sub(NAMED);
         let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-        let (whole, named) = (whole(scale, &explained.change_cycles_per_io), named.collect::<Vec<_>>().join(", "));
+        let (whole, named) = (whole(scale, &explained.change), named.collect::<Vec<_>>().join(", "));
         let text = format!("{}Of {whole} {} per {}: {named}{more}.", pair.place, scale.unit, self.per);
         Some(Note::new(Tone::Strong, text))
     }
@@ -181,8 +181,8 @@ impl<'a> Pairs<'a> {
     /// Keeping accounts may disturb one arm more than the other.
     fn disagreement(&self, pair: &Pair) -> Option<Note> {
         let explained = pair.explained.filter(|explained| explained.differs)?;
-        let undisturbed = explained.undisturbed_change_cycles_per_io?;
-        let scale = parts::scale(CYCLES, &explained.change_cycles_per_io);
+        let undisturbed = explained.undisturbed_change?;
+        let scale = parts::scale(CYCLES, &explained.change);
         let why = match explained.known_by_name {
             true => "what other programs did is in one of them",
             false => "keeping them disturbs the arms unequally",
@@ -190,7 +190,7 @@ impl<'a> Pairs<'a> {
         let text = format!(
             "{}The accounts divide a change of {}, but without accounts it is {} {} per {}: {why}.",
             pair.place,
-            whole(scale, &explained.change_cycles_per_io),
+            whole(scale, &explained.change),
             whole(scale, &undisturbed),
             scale.unit,
             self.per
@@ -207,13 +207,18 @@ impl<'a> Pairs<'a> {
         let block = |most| {
             let row = |pair: &Pair, it: &SymbolChange| Part {
                 of: it.module.clone(),
-                ..row(pair, shortened(&it.symbol), [it.baseline, it.candidate], (it.change_cycles_per_io, it.detected))
+                ..row(
+                    pair,
+                    shortened(&it.symbol),
+                    [it.per_io.baseline, it.per_io.candidate],
+                    (it.per_io.change, it.per_io.detected),
+                )
             };
             let rows =
                 pairs.iter().flat_map(|pair| self.shown_functions(pair, most).into_iter().map(|it| row(pair, it)));
             Block::new("Functions", Body::Table(self.table("function", "in", CYCLES, rows.collect())))
         };
-        let found = pairs.iter().flat_map(|pair| pair.symbols).any(|symbol| symbol.detected);
+        let found = pairs.iter().flat_map(|pair| pair.symbols).any(|symbol| symbol.per_io.detected);
         let none = if found { "" } else { "No function's change is detected; these are the largest. " };
         let note = none.to_owned() + &origin(self.sampled_rounds, "sampled stacks", self.function_family, "functions");
         vec![block(MOST).with(vec![Note::remark(note)]).in_full(), block(rows).of(Audience::GLANCE)]
@@ -221,12 +226,13 @@ impl<'a> Pairs<'a> {
 
     fn shown_functions(&self, pair: &Pair<'a>, most: usize) -> Vec<&'a SymbolChange> {
         let most = self.most(most);
-        let changed: Vec<&SymbolChange> = pair.symbols.iter().filter(|symbol| symbol.detected).take(most).collect();
+        let changed: Vec<&SymbolChange> =
+            pair.symbols.iter().filter(|symbol| symbol.per_io.detected).take(most).collect();
         if !changed.is_empty() {
             return changed;
         }
         let mut largest: Vec<&SymbolChange> = pair.symbols.iter().filter(|symbol| !symbol.module.is_empty()).collect();
-        largest.sort_by(|one, other| other.baseline.value.total_cmp(&one.baseline.value));
+        largest.sort_by(|one, other| other.per_io.baseline.value.total_cmp(&one.per_io.baseline.value));
         largest.truncate(if self.axes.is_empty() { most.min(UNCHANGED) } else { 1 });
         largest
     }
@@ -238,7 +244,7 @@ impl<'a> Pairs<'a> {
         if pairs.is_empty() {
             return Vec::new();
         }
-        if !pairs.iter().flat_map(|pair| pair.events).any(|event| event.detected || event.named) {
+        if !pairs.iter().flat_map(|pair| pair.events).any(|event| event.per_io.detected || event.named) {
             let text = format!(
                 "No change of what happens for an {} is detected in {rounds} rounds that counted it.",
                 self.per
@@ -249,7 +255,12 @@ impl<'a> Pairs<'a> {
         let sentences = pairs.iter().filter(|_| few).filter_map(|pair| self.goes_along(pair)).collect();
         let row = |pair: &Pair, event: &EventChange| Part {
             of: meaning(&event.name).to_owned(),
-            ..row(pair, event.name.clone(), [event.baseline, event.candidate], (event.change_per_io, event.detected))
+            ..row(
+                pair,
+                event.name.clone(),
+                [event.per_io.baseline, event.per_io.candidate],
+                (event.per_io.change, event.per_io.detected),
+            )
         };
         let rows: Vec<Part> =
             pairs.iter().flat_map(|pair| self.shown_events(pair).map(|event| row(pair, event))).collect();
@@ -262,15 +273,15 @@ impl<'a> Pairs<'a> {
         let title = format!("Events per {}", self.per);
         let table = self.table("event", "", COUNT, rows);
         let block = Block::new(title.clone(), Body::Table(table)).with(vec![Note::remark(text)]);
-        let has_changed = |pair: &Pair| pair.events.iter().any(|event| event.detected);
+        let has_changed = |pair: &Pair| pair.events.iter().any(|event| event.per_io.detected);
         let sentences = Block::new("", Body::Notes).with(sentences);
         [vec![sentences], on_page_if_many(&title, &pairs, has_changed, block)].concat()
     }
 
     /// Those that changed, the largest change first, and beside them what the user named and what is frequent.
     fn shown_events(&self, pair: &Pair<'a>) -> impl Iterator<Item = &'a EventChange> + use<'a> {
-        let frequent = |event: &EventChange| event.baseline.value.max(event.candidate.value) >= FREQUENT;
-        let told = move |event: &&EventChange| event.detected || event.named || frequent(event);
+        let frequent = |event: &EventChange| event.per_io.baseline.value.max(event.per_io.candidate.value) >= FREQUENT;
+        let told = move |event: &&EventChange| event.per_io.detected || event.named || frequent(event);
         let named = pair.events.iter().filter(|event| event.named).count();
         pair.events.iter().filter(told).take(self.most(MOST).max(named))
     }
@@ -278,19 +289,19 @@ impl<'a> Pairs<'a> {
     /// "Cycles per I/O rise together with sched_switch +1.00 [0.98, 1.02] per I/O": both are detected, and neither need cause the other.
     fn goes_along(&self, pair: &Pair) -> Option<Note> {
         let rises = pair.rises?;
-        let detected = pair.events.iter().filter(|event| event.detected);
+        let detected = pair.events.iter().filter(|event| event.per_io.detected);
         let (along, against): (Vec<&EventChange>, Vec<&EventChange>) =
-            detected.partition(|event| (event.change_per_io.value > 0.0) == rises);
+            detected.partition(|event| (event.per_io.change.value > 0.0) == rises);
         let verb = if rises { "rise" } else { "fall" };
         let (told, how) = match along.is_empty() {
             true => (against, "while the other way goes"),
             false => (along, "together with"),
         };
-        let size = |event: &EventChange| event.change_per_io.value.abs();
+        let size = |event: &EventChange| event.per_io.change.value.abs();
         let largest = size(told.first()?);
         let named = told.iter().filter(|event| size(event) >= NAMED_PART * largest).take(NAMED - 1).map(|event| {
-            let scale = parts::scale(COUNT, &event.change_per_io);
-            format!("{} {}", tied(&short(&event.name)), with_unit(scale, |scale| whole(scale, &event.change_per_io)))
+            let scale = parts::scale(COUNT, &event.per_io.change);
+            format!("{} {}", tied(&short(&event.name)), with_unit(scale, |scale| whole(scale, &event.per_io.change)))
         });
         let named = named.collect::<Vec<_>>().join(", ");
         let text = format!("{}Cycles per {} {verb} {how} {named} per {}.", pair.place, self.per, self.per);
@@ -308,7 +319,7 @@ fn row(pair: &Pair, name: String, costs: [Estimate; 2], change: (Estimate, bool)
 }
 
 fn account(pair: &Pair, it: &AccountChange) -> Part {
-    row(pair, it.name.clone(), [it.baseline, it.candidate], (it.change_cycles_per_io, it.detected))
+    row(pair, it.name.clone(), [it.per_io.baseline, it.per_io.candidate], (it.per_io.change, it.per_io.detected))
 }
 
 /// "+160 [150, 170]".
@@ -347,7 +358,7 @@ fn short(name: &str) -> String {
 
 /// Width is the arm's cost, colour the change.
 fn graph(finding: &CompareFinding, cell: &CellFinding) -> Block {
-    let calls = cell.stacks.iter().map(|stack| Calls {
+    let calls = cell.cost.stacks.iter().map(|stack| Calls {
         calls: stack.calls.clone(),
         cost: stack.candidate,
         before: Some(stack.baseline),
@@ -366,25 +377,25 @@ fn graph(finding: &CompareFinding, cell: &CellFinding) -> Block {
 /// Where the cycles of a packet go, and what the kernel does for it: of one point, or of each point beside the first one.
 pub fn of_packets(finding: &BlastFinding) -> Vec<Block> {
     let Some((first, others)) = finding.points.split_first() else { return Vec::new() };
-    let why = finding.events_reason.as_ref();
+    let why = finding.explanation.events_reason.as_ref();
     let why = why.map(|why| Note::remark(format!("events per packet were not counted: {why}")));
     let why = Block::new("", Body::Notes).with(why.into_iter().collect());
-    let ends = [unexplained(finding.unexplained.as_ref()), why];
+    let ends = [unexplained(finding.explanation.unexplained.as_ref()), why];
     if others.is_empty() {
-        let whole = first.explained.map_or(f64::NAN, |explained| explained.candidate.value);
+        let whole = first.cost.explained.map_or(f64::NAN, |explained| explained.candidate.value);
         let scale = Scale::of(CYCLES, whole);
         let row = |account: &AccountChange| Part {
             name: account.name.clone(),
             tone: Tone::Notice,
-            costs: vec![account.candidate],
-            share: Some(account.candidate.value / whole),
+            costs: vec![account.per_io.candidate],
+            share: Some(account.per_io.candidate.value / whole),
             ..Part::default()
         };
         let head = format!("{}/packet", scale.unit);
         let kind = Kind { costs: &[&head], ..parts::ACCOUNTS };
-        let table = parts::table(Kind { scale: Some(scale), ..kind }, first.accounts.iter().map(row).collect());
+        let table = parts::table(Kind { scale: Some(scale), ..kind }, first.cost.accounts.iter().map(row).collect());
         let accounts = Block::new("Where the cycles of a packet go", Body::Table(table));
-        let events = first.events.iter().map(|event| (event.name.as_str(), event.candidate, event.named));
+        let events = first.cost.events.iter().map(|event| (event.name.as_str(), event.per_io.candidate, event.named));
         let events = parts::events("per packet", "Events per packet".to_owned(), events.collect());
         return std::iter::once(accounts).chain(events).chain(ends).collect();
     }
@@ -392,10 +403,10 @@ pub fn of_packets(finding: &BlastFinding) -> Vec<Block> {
     let all = others.iter().map(|point| Pair {
         names: vec![Cell::from(short_name(point))],
         place: format!("{}, against {}: ", name(point), name(first)),
-        explained: point.explained,
-        accounts: &point.accounts,
+        explained: point.cost.explained,
+        accounts: &point.cost.accounts,
         symbols: &[],
-        events: &point.events,
+        events: &point.cost.events,
         rises: None,
     });
     let pairs = Pairs {
@@ -407,7 +418,7 @@ pub fn of_packets(finding: &BlastFinding) -> Vec<Block> {
         function_family: None,
         event_family: None,
         sampled_rounds: 0,
-        counted_rounds: finding.counted_rounds,
+        counted_rounds: finding.explanation.counted_rounds,
     };
     [pairs.accounts(0), pairs.events(), ends.to_vec()].concat()
 }
@@ -427,9 +438,9 @@ mod tests {
     #[test]
     fn what_did_not_change_is_one_line_unless_the_user_named_it() {
         let mut finding = comparisons::named("explained");
-        finding.cells[0].events.iter_mut().for_each(|event| event.detected = false);
+        finding.cells[0].cost.events.iter_mut().for_each(|event| event.per_io.detected = false);
         assert!(text(&finding).contains("\n  kmem:kmalloc "), "the user named it");
-        finding.cells[0].events.iter_mut().for_each(|event| event.named = false);
+        finding.cells[0].cost.events.iter_mut().for_each(|event| event.named = false);
         let told = text(&finding);
         assert!(told.contains("No change of what happens for an I/O is detected in 13 rounds"), "{told}");
         assert!(!told.contains("Events per I/O") && !told.contains("together with"), "{told}");
@@ -442,8 +453,8 @@ mod tests {
         assert!(
             text(&finding).contains("Cycles per I/O rise together with sched_switch +1.00 [0.98, 1.02], hrtimer_start")
         );
-        for event in finding.cells[0].events.iter_mut().take(2) {
-            event.change_per_io = event.change_per_io.scaled(-1.0);
+        for event in finding.cells[0].cost.events.iter_mut().take(2) {
+            event.per_io.change = event.per_io.change.scaled(-1.0);
         }
         let against = text(&finding);
         assert!(against.contains("Cycles per I/O rise while the other way goes sched_switch -1.00"), "{against}");
@@ -479,8 +490,8 @@ mod tests {
         finding.points.truncate(1);
         let one = text(&finding);
         assert!(one.contains("95 % interval") && one.contains("[0.98, 1.02]"), "{one}");
-        finding.points[0].events.clear();
-        finding.events_reason = Some("no right".to_owned());
+        finding.points[0].cost.events.clear();
+        finding.explanation.events_reason = Some("no right".to_owned());
         assert!(text(&finding).contains("events per packet were not counted: no right"));
     }
 }

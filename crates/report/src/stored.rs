@@ -11,7 +11,8 @@ use model::comparison::finding::{AgainstStored, CellFinding, MetricFinding};
 use model::elided_list::{distinct, elided_list};
 use model::experiment::Metric;
 use model::finding::{PhaseFinding, RunFinding};
-use model::stored::{StoredFinding, UnpairedChange};
+use model::stats::Estimate;
+use model::stored::StoredFinding;
 
 /// A block of facts about the difference to a stored `what`, with notes on how to read them.
 pub fn block(
@@ -74,7 +75,7 @@ fn line(finding: &CompareFinding, cell: &CellFinding, metric: Metric) -> Option<
 }
 
 fn split(found: &MetricFinding, stored: &AgainstStored) -> String {
-    let whole = |change: UnpairedChange| Change::from(change).whole();
+    let whole = |change: Estimate| Change::from(change).whole();
     format!(
         "{} = {} {}",
         tied(&whole(stored.total)),
@@ -118,7 +119,7 @@ pub fn of_run(finding: &RunFinding) -> Option<Block> {
 
 fn facts(phase: &PhaseFinding) -> Vec<(&'static str, String)> {
     let Some(then) = &phase.stored else { return Vec::new() };
-    let change = |found: Option<UnpairedChange>| found.map(Change::from).unwrap_or_default();
+    let change = |found: Option<Estimate>| found.map(Change::from).unwrap_or_default();
     let rate = Change { value: then.iops_change, low: None, high: None };
     let lines = [
         ("cycles/IO", change(then.cycles_per_io_change), CYCLES, then.cycles_per_io, phase.cycles_per_io),

@@ -48,6 +48,11 @@ impl Estimate {
         Self { value: self.value.exp_m1(), low: self.low.map(f64::exp_m1), high: self.high.map(f64::exp_m1) }
     }
 
+    /// `None` without an interval.
+    pub fn bounded(self) -> Option<Self> {
+        self.ends().map(|_| self)
+    }
+
     /// The ends of the interval.
     pub fn ends(&self) -> Option<(f64, f64)> {
         self.low.zip(self.high)

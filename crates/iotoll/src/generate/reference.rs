@@ -180,7 +180,7 @@ fn modules(stack: &Stack) -> String {
 
 fn programs(stack: &'static Stack) -> String {
     let name = |program: Program| format!("{} [{}]", code(program.name), program.package);
-    stack.programs().map(name).collect::<Vec<_>>().join(", ")
+    stack.programs().filter(|program| !program.name.starts_with('/')).map(name).collect::<Vec<_>>().join(", ")
 }
 
 /// The page of commands: what `--help` says of each verb.

@@ -216,7 +216,7 @@ fn a_planted_difference_belongs_to_the_own_threads_and_their_function() {
             let accounts = cell["accounts"].as_array().unwrap();
             let cycles = 2000.0 * number(&finding["host"]["tsc_hertz"]) / 1e9;
             let own = &accounts[0];
-            let change = &own["change_cycles_per_io"];
+            let change = &own["change"];
             let [low, value, high] = ["low", "value", "high"].map(|key| number(&change[key]));
             let expected = (Some("the workload's own threads"), Some(true));
             assert_eq!((own["name"].as_str(), own["detected"].as_bool()), expected);
@@ -225,10 +225,10 @@ fn a_planted_difference_belongs_to_the_own_threads_and_their_function() {
                 "{change} beside {cycles}"
             );
             for other in accounts.iter().skip(1).filter(|other| other["detected"] == true) {
-                assert!(number(&other["change_cycles_per_io"]["value"]).abs() < 0.3 * cycles, "{other}");
+                assert!(number(&other["change"]["value"]).abs() < 0.3 * cycles, "{other}");
             }
-            let all = number(&cell["explained"]["change_cycles_per_io"]["value"]);
-            let parts = sum(&cell["accounts"], &["change_cycles_per_io", "value"], |_| true);
+            let all = number(&cell["explained"]["change"]["value"]);
+            let parts = sum(&cell["accounts"], &["change", "value"], |_| true);
             assert!((parts - all).abs() < 1e-3 * cycles, "{parts} {all}");
             assert!(number(&cell["explained"]["rounds"]) >= 3.0, "{}", cell["explained"]);
         }
@@ -241,7 +241,7 @@ fn a_planted_difference_belongs_to_the_own_threads_and_their_function() {
             let first = items(symbols).find(|symbol| symbol["detected"] == true);
             assert_eq!(first.map(|symbol| &symbol["module"]), Some(&Value::from("iotoll")), "{symbols}");
             // What burns is a few functions, whose names depend on how they were compiled; together they are most of the change.
-            let change = ["change_cycles_per_io", "value"];
+            let change = ["change", "value"];
             let all = sum(symbols, &change, |_| true);
             let burning = sum(symbols, &change, |it| it["detected"] == true && it["module"] == "iotoll");
             assert!(all > 0.0 && burning > 0.7 * all, "{symbols}");
@@ -307,7 +307,7 @@ fn a_packet_is_divided_between_sender_softirq_and_receiver_and_has_its_calls() {
             }
             // A batch in one call costs the sender less.
             let own = items(&points[1]["accounts"]).find(|account| account["owner"] == "workload").unwrap();
-            assert!(number(&own["change_cycles_per_io"]["value"]) < 0.0, "{own}");
+            assert!(number(&own["change"]["value"]) < 0.0, "{own}");
         }
     }
     if let Some(reason) = finding["events_reason"].as_str() {
@@ -315,9 +315,9 @@ fn a_packet_is_divided_between_sender_softirq_and_receiver_and_has_its_calls() {
     }
     assert!(number(&finding["counted_rounds"]) >= 3.0, "{}", finding["counted_rounds"]);
     let of = |point: usize| items(&points[point]["events"]).find(|event| event["name"] == "syscalls:sendto").unwrap();
-    assert!(number(&of(0)["candidate"]["value"]) > 0.95 && of(0)["change_per_io"]["value"] == 0.0, "{}", of(0));
+    assert!(number(&of(0)["candidate"]["value"]) > 0.95 && of(0)["change"]["value"] == 0.0, "{}", of(0));
     assert!(number(&of(1)["candidate"]["value"]) < 0.1, "{}", of(1));
-    assert!(of(1)["detected"] == true && number(&of(1)["change_per_io"]["value"]) < -0.9, "{}", of(1));
+    assert!(of(1)["detected"] == true && number(&of(1)["change"]["value"]) < -0.9, "{}", of(1));
 }
 
 /// Compiles it; the compiler is the one that links this program.

@@ -59,10 +59,10 @@ fn a_known_change_is_found() {
 fn product_holds(metric: &Value) {
     let (environment, total) = (&metric["stored"]["environment"], &metric["stored"]["total"]);
     let factor = |change: &Value| 1.0 + number(change);
-    let product = factor(&metric["change"]) * factor(&environment["change"]);
-    assert!((product / factor(&total["change"]) - 1.0).abs() < 1e-9, "{metric}");
+    let product = factor(&metric["change"]) * factor(&environment["value"]);
+    assert!((product / factor(&total["value"]) - 1.0).abs() < 1e-9, "{metric}");
     for change in [environment, total] {
-        let value = number(&change["change"]);
+        let value = number(&change["value"]);
         assert!(number(&change["low"]) <= value && value <= number(&change["high"]), "{change}");
     }
 }
@@ -76,8 +76,8 @@ fn the_difference_from_the_stored_record_is_split() {
     product_holds(threads);
     // Bounds that hold despite noise: a tenfold change, an environment that other tests disturb.
     assert!((15_000.0..60_000.0).contains(&number(&threads["stored"]["baseline"])), "{threads}");
-    assert!((3.0..30.0).contains(&number(&threads["stored"]["total"]["change"])), "{threads}");
-    assert!((-0.7..2.0).contains(&number(&threads["stored"]["environment"]["change"])), "{threads}");
+    assert!((3.0..30.0).contains(&number(&threads["stored"]["total"]["value"])), "{threads}");
+    assert!((-0.7..2.0).contains(&number(&threads["stored"]["environment"]["value"])), "{threads}");
     product_holds(&metrics["iops"]);
     assert!(metrics["latency_p99"]["stored"].is_null());
     assert!(found["stored"]["from"].as_str().unwrap().starts_with("one"));
@@ -95,7 +95,7 @@ fn the_difference_from_the_stored_record_is_split() {
     // Against itself nothing changes; a record that does not fit is refused before the measurement.
     let found = folder.reported("one --stored one");
     let environment = &found["cells"][0]["metrics"]["thread_cycles_per_io"]["stored"]["environment"];
-    assert_eq!(number(&environment["change"]), 0.0);
+    assert_eq!(number(&environment["value"]), 0.0);
     let (kept, other) = (folder.text("one/record.jsonl"), Folder::new());
     other.write("cut.jsonl", kept.lines().take(2).collect::<Vec<_>>().join("\n"));
     other.iotoll("run --name=r --ioengine=null --size=1m --background 200ms --quiet --out run").run().done();

@@ -116,7 +116,7 @@ fn a_comparison_finds_the_system_call_of_one_arm() {
             "those that the user named, and what changed is first"
         );
         let [submits, others] = [&events[0], &events[1]];
-        let (change, baseline) = (&submits["change_per_io"], number(&submits["baseline"]["value"]));
+        let (change, baseline) = (&submits["change"], number(&submits["baseline"]["value"]));
         assert!(
             number(&change["low"]) <= number(&change["value"]) && number(&change["value"]) <= number(&change["high"])
         );
@@ -179,7 +179,7 @@ mod long {
             let finding = iotoll.fold(folder.iotoll(&words), |iotoll, word| iotoll.word(word)).run().json();
             let Some(events) = compared(&finding) else { return };
             let [event] = events.as_slice() else { panic!("{turns}: {events:?} {}", finding["events_reason"]) };
-            let change = number(&event["change_per_io"]["value"]);
+            let change = number(&event["change"]["value"]);
             // Other tests make the rate of an execution uneven, and three rounds prove little then.
             let (detects, most) = if turns.contains("off") { (true, 3.0) } else { (event["detected"] == true, 1.3) };
             assert!(detects && (1.0 / most..most).contains(&change), "{turns}: {event}");

@@ -24,7 +24,7 @@ fn header(folder: &Folder) -> Value {
 fn a_writer_of_iotoll_is_recorded() {
     let folder = Folder::new();
     let finding = recorded(&folder, "--target new --rw=write --bs=64k --size=64m --quantum 1ms --duration 1s");
-    assert_eq!(finding["title"], "ioengine=psync rw=write bs=64k filename=new size=64m");
+    assert_eq!(finding["title"], "ioengine=psync rw=write bs=64k size=64m filename=new");
     assert_eq!((finding["schema"].as_str(), finding["unit"].as_str()), (Some("iotoll.ftq/1"), Some("bytes")));
     let quanta = whole(&finding["quanta"]);
     assert!((900..=1010).contains(&quanta), "{quanta} quanta of 1 ms in 1 s");

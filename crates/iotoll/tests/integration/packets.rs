@@ -68,7 +68,7 @@ fn every_method_accounts_for_each_packet() {
     assert_eq!(folder.reported("kept"), finding);
     assert!(folder.exists("kept/report.html"));
     let compared = folder.reported("kept --stored kept");
-    assert_eq!(number(&compared["points"][0]["since_stored"]["delivered"]["change"]), 0.0);
+    assert_eq!(number(&compared["points"][0]["since_stored"]["delivered"]["value"]), 0.0);
 }
 
 /// A file says what flags would, and its published figures stand beside the measured ones.

@@ -67,7 +67,7 @@ fn a_comparison_reads_probes_in_each_arm() {
         let of = |name: &str| items(probes).find(|probe| probe["name"] == name).unwrap_or_else(|| panic!("{finding}"));
         let mean = &of("level")["mean"];
         let values = ["baseline", "candidate"].map(|arm| number(&mean[arm]["value"]));
-        assert!(values == [2.0, 8.0] && (number(&mean["change"]["change"]) - 3.0).abs() < 1e-9, "{work}: {mean}");
+        assert!(values == [2.0, 8.0] && (number(&mean["change"]["value"]) - 3.0).abs() < 1e-9, "{work}: {mean}");
         // A second has a second.
         let ticks = of("ticks");
         assert!((0.5..2.0).contains(&number(&ticks["per_second"]["candidate"]["value"])), "{work}: {ticks}");

@@ -69,7 +69,7 @@ impl RoundRunner<'_> {
     /// # Errors
     /// When a counter that the user named is not there or does not move, or the user interrupts.
     pub(super) fn rehearse_commands(&mut self, places: &mut [Freezable]) -> Result<Shown<Rehearsal>> {
-        let mut named = self.experiment.commands.count.as_deref().map(work_counter::named).transpose()?;
+        let mut named = self.experiment.rules.count.as_deref().map(work_counter::named).transpose()?;
         let mut trials = Vec::new();
         for cell in 0..self.experiment.cells.len() {
             let (mut awake, mut tries) = (AWAKE, 1);
@@ -153,7 +153,7 @@ impl RoundRunner<'_> {
             }
             stretch = AT_WORK;
         }
-        let signal = self.experiment.commands.end_signal;
+        let signal = self.experiment.rules.end_signal;
         let mut trials = Vec::new();
         for (mut command, (course, shares_a_cpu)) in commands.into_iter().zip(courses) {
             let (name, cases) = (command.name.to_owned(), command.cases.clone());

@@ -8,7 +8,7 @@ use crate::canary;
 use crate::error::{Error, Result};
 use crate::freezer::{Freezable, Freezer};
 use model::comparison::record::{CommandReading, RoundRecord, Schedule, SliceReading, SliceRecord};
-use model::experiment::{CommandRules, Slices, Work, WorkCounter};
+use model::experiment::{Slices, Work, WorkCounter, hindrance};
 use model::unit::Nanos;
 use model::warning::{Code, Warning, add_once};
 use std::time::{Duration, Instant};
@@ -57,7 +57,7 @@ fn patience(elapsed: f64) -> f64 {
 impl RoundRunner<'_> {
     /// How rounds of commands are cut.
     pub(super) fn schedule_of_commands(&mut self) -> Result<Schedule> {
-        let rules = self.experiment.commands.clone();
+        let rules = self.experiment.rules.clone();
         let experiment = self.experiment;
         let arms = &experiment.arms;
         let asked = match rules.slices {
@@ -74,7 +74,7 @@ impl RoundRunner<'_> {
             return Ok(Schedule::Executions);
         }
         let prepared = self.experiment.around.prepare.is_some() && asked.is_none();
-        if let Some(why) = CommandRules::hindrance(arms, prepared) {
+        if let Some(why) = hindrance(arms, prepared) {
             return self.executions(asked, &why);
         }
         let freezer = Freezer::open(&self.settings.session.guardian)?;
@@ -247,7 +247,7 @@ impl RoundRunner<'_> {
                 )));
             }
         }
-        let signal = self.experiment.commands.end_signal;
+        let signal = self.experiment.rules.end_signal;
         for command in self.shuffler.shuffled(commands) {
             let cases = command.cases.to_vec();
             match command.end(signal, || self.interrupted(), |command| command.read(source)) {

@@ -127,7 +127,7 @@ impl RoundRunner<'_> {
 
     /// How the I/Os of whole executions are counted.
     fn count_of_executions(&self) -> Result<Count> {
-        let rules = &self.experiment.commands;
+        let rules = &self.experiment.rules;
         if rules.states_work() {
             return Ok(Count::Stated { ios: rules.ios, bytes: rules.bytes });
         }
@@ -161,7 +161,7 @@ impl RoundRunner<'_> {
         let settings = self.experiment.arms.iter().flat_map(|arm| &arm.settings);
         let of_network = settings.filter(|setting| network_namespace::is_of_one(&setting.path));
         let counter =
-            self.experiment.commands.count.iter().filter(|name| ["net:", "net."].iter().any(|of| name.starts_with(of)));
+            self.experiment.rules.count.iter().filter(|name| ["net:", "net."].iter().any(|of| name.starts_with(of)));
         let probes = network_namespace::flags_of_one(&self.settings.session.probes);
         let counter = counter.map(|name| format!("--count {name}"));
         let ours: BTreeSet<String> = of_network.map(ToString::to_string).chain(counter).chain(probes).collect();

@@ -4,11 +4,10 @@
 
 use super::plan::{Method, Point, PublishedPackets};
 use super::record::{Counted, Receiver};
-use crate::explained::{AccountChange, EventChange, ExplainedFinding};
+use crate::explained::{DividedCost, Explanation};
 use crate::kind::Head;
 use crate::scaling::ScalabilityFinding;
 use crate::stats::Estimate;
-use crate::stored::UnpairedChange;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -36,12 +35,9 @@ pub struct BlastFinding {
     pub background_fraction: Option<f64>,
     /// Each method with each number of submitters.
     pub points: Vec<PointFinding>,
-    /// Why the costs are not divided into accounts, and what would mend it; `null` if they are, or were not asked for.
-    pub unexplained: Option<String>,
-    /// Rounds that counted events; of events that were counted in turn, those of each set; 0 without events.
-    pub counted_rounds: usize,
-    /// Why no events have been counted; `null` if they have been, or were not to be.
-    pub events_reason: Option<String>,
+    /// What explaining rounds found.
+    #[serde(flatten)]
+    pub explanation: Explanation,
     /// Published figures, to stand beside the points.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub published: Vec<PublishedPackets>,
@@ -87,15 +83,9 @@ pub struct PointFinding {
     /// Change against the stored measurement, if it has this point.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub since_stored: Option<SinceStored>,
-    /// The cost in the explaining rounds, an I/O being a delivered packet, and its change against the first point; `null` without such rounds.
-    #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub explained: Option<ExplainedFinding>,
-    /// The accounts of a packet, the largest first; the last is the sum of small ones. The change is that against the first point.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub accounts: Vec<AccountChange>,
-    /// What the kernel does for a packet, the most frequent first. The change is that against the first point.
-    #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub events: Vec<EventChange>,
+    /// Its cost, divided, and its change against the first point.
+    #[serde(flatten)]
+    pub cost: DividedCost,
     /// What became of all packets of this point, with those outside the slices.
     pub packets: Packets,
 }
@@ -111,9 +101,9 @@ impl PointFinding {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SinceStored {
     /// Of delivered packets per second.
-    pub delivered: Option<UnpairedChange>,
+    pub delivered: Option<Estimate>,
     /// Of cycles per delivered packet.
-    pub cycles_per_packet: Option<UnpairedChange>,
+    pub cycles_per_packet: Option<Estimate>,
 }
 
 /// What became of packets: sent = delivered + dropped + unaccounted.

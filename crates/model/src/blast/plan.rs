@@ -42,39 +42,22 @@ pub enum Method {
 }
 
 impl Method {
-    /// Every method, in the order in which they are listed.
-    pub const ALL: [Self; 8] = [
-        Self::Sendto,
-        Self::Sendmmsg,
-        Self::Gso,
-        Self::IoUring,
-        Self::Lock,
-        Self::RingTask,
-        Self::MpRing,
-        Self::SwapAll,
+    /// Every method with its name on the command line and in reports. The first four have a socket for each submitter, the others one
+    /// socket for all submitters: the transmit queues of seed 004.
+    pub const ALL: [(&str, Self); 8] = [
+        ("sendto", Self::Sendto),
+        ("sendmmsg", Self::Sendmmsg),
+        ("gso", Self::Gso),
+        ("io_uring", Self::IoUring),
+        ("lock", Self::Lock),
+        ("ring-task", Self::RingTask),
+        ("mp-ring", Self::MpRing),
+        ("swap-all", Self::SwapAll),
     ];
-    /// Those with a socket for each submitter.
-    pub const OWN: [Self; 4] = [Self::Sendto, Self::Sendmmsg, Self::Gso, Self::IoUring];
-    /// Those with one socket for all submitters: the transmit queues of seed 004.
-    pub const SHARED: [Self; 4] = [Self::Lock, Self::RingTask, Self::MpRing, Self::SwapAll];
 
-    /// Its name on the command line and in reports.
+    /// Its name.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Sendto => "sendto",
-            Self::Sendmmsg => "sendmmsg",
-            Self::Gso => "gso",
-            Self::IoUring => "io_uring",
-            Self::Lock => "lock",
-            Self::RingTask => "ring-task",
-            Self::MpRing => "mp-ring",
-            Self::SwapAll => "swap-all",
-        }
-    }
-
-    /// Finds a method by name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|method| method.name() == name)
+        Self::ALL.iter().find(|(_, method)| *method == self).map_or("", |(name, _)| name)
     }
 }
 
@@ -261,17 +244,20 @@ pub fn submitters(text: &str) -> Result<Vec<u32>, String> {
 /// # Errors
 /// What was expected.
 pub fn methods(text: &str) -> Result<Vec<Method>, String> {
+    const OF_OWN_SOCKETS: usize = 4;
     let mut found: Vec<Method> = Vec::new();
     for name in text.split(',') {
-        let named = match name {
-            "own" => Method::OWN.to_vec(),
-            "shared" => Method::SHARED.to_vec(),
-            name => vec![Method::named(name).ok_or_else(|| {
-                let names: Vec<&str> = Method::ALL.iter().map(|method| method.name()).collect();
-                format!("expected {}, own, or shared", names.join(", "))
-            })?],
+        let is_named = |place: usize, word: &str| match name {
+            "own" => place < OF_OWN_SOCKETS,
+            "shared" => place >= OF_OWN_SOCKETS,
+            name => word == name,
         };
-        found.extend(named);
+        let named = Method::ALL.iter().enumerate().filter(|(place, (word, _))| is_named(*place, word));
+        let before = found.len();
+        found.extend(named.map(|(_, (_, method))| *method));
+        if found.len() == before {
+            return Err(format!("expected {}, own, or shared", Method::ALL.map(|(name, _)| name).join(", ")));
+        }
     }
     Ok(distinct(found))
 }

@@ -4,7 +4,7 @@ use super::finding::{BlastFinding, Packets, PointFinding, SinceStored};
 use super::plan::{Method, ORDERED_PAYLOAD, Point, way};
 use super::record::{self, BlastRecord, Delivery, Header, Round};
 use crate::experiment::Metric;
-use crate::explained::{self, Divided, DividedCost, ExplainingRounds};
+use crate::explained::{self, DividedCost, ExplainingRounds, Explanation, PartChange};
 use crate::kind::Head;
 use crate::limit::{self, AtPlace, LimitFinding, Quantity};
 use crate::measured::Rounds;
@@ -15,7 +15,7 @@ use crate::slice::rounds::{Choice, MeasuredSlices, why_unmetered};
 use crate::slice::{RoundRecord, SliceReading};
 use crate::stats::estimate::CONFIDENCE;
 use crate::stats::{Estimate, Evidence, LogRatio, Neighbours, Pair, PairedRound, Resolution, log_ratio, ratio_of_sums};
-use crate::stored::{Stored, UnpairedChange, work};
+use crate::stored::{self, Stored, work};
 use crate::unit::{Bytes, Nanos};
 use crate::warning::{Code, Warning, gravest_first};
 use crate::{group_limit, thousands};
@@ -41,8 +41,8 @@ fn stand_beside(finding: &mut BlastFinding, record: &BlastRecord, stored: &Store
         let Some(other) = before.points.iter().find(same) else { continue };
         let cycles = point.cycles_per_packet.zip(other.cycles_per_packet);
         point.since_stored = Some(SinceStored {
-            delivered: UnpairedChange::since(point.delivered, other.delivered),
-            cycles_per_packet: cycles.and_then(|(now, then)| UnpairedChange::since(now, then)),
+            delivered: stored::since(point.delivered, other.delivered),
+            cycles_per_packet: cycles.and_then(|(now, then)| stored::since(now, then)),
         });
     }
     let place = |header: &Header| if header.receiver.same_machine { "here" } else { "remote" };
@@ -67,10 +67,9 @@ fn alone(record: &BlastRecord) -> BlastFinding {
         several => several.min(host.cpus),
     };
     let explaining: Vec<RoundRecord> = record.explaining.iter().map(aligned).collect();
-    let (Divided { costs, counted_rounds, .. }, events_reason) = divided(header, &host, &sums, &explaining);
-    let found = points.iter().enumerate().zip(costs).map(|(point, DividedCost { explained, accounts, events, .. })| {
-        PointFinding { explained, accounts, events, ..point_finding(record, &sums, point, cpus) }
-    });
+    let (explanation, costs) = divided(header, &host, &sums, &explaining);
+    let found = points.iter().enumerate().zip(costs);
+    let found = found.map(|(point, cost)| PointFinding { cost, ..point_finding(record, &sums, point, cpus) });
     let method = header.plan.methods.iter().map(|method| method.name()).collect::<Vec<_>>().join(",");
     let mut finding = BlastFinding {
         head: Head::of(
@@ -88,9 +87,7 @@ fn alone(record: &BlastRecord) -> BlastFinding {
         meter: sums.meter.map(|meter| meter.name().to_owned()),
         background_fraction: sums.background_fraction(),
         points: found.collect(),
-        unexplained: explained::reason(&header.meters).filter(|_| record.explaining.is_empty()),
-        counted_rounds,
-        events_reason,
+        explanation,
         published: header.plan.published.clone(),
         usl: scaling(record, &sums, cpus),
     };
@@ -137,27 +134,27 @@ fn point_finding(record: &BlastRecord, sums: &Rounds, (place, point): (usize, &P
         context_switches_per_packet: estimate(Metric::ContextSwitchesPerIo),
         probes_per_packet: probes(record, place),
         since_stored: None,
-        explained: None,
-        accounts: Vec::new(),
-        events: Vec::new(),
+        cost: DividedCost::default(),
         packets,
     }
 }
 
-/// The cost of each point, divided, and its change against the first. Without events although some were to be counted: why.
-fn divided(header: &Header, host: &Host, sums: &Rounds, rounds: &[RoundRecord]) -> (Divided, Option<String>) {
+/// The cost of each point, divided, and its change against the first.
+fn divided(header: &Header, host: &Host, sums: &Rounds, rounds: &[RoundRecord]) -> (Explanation, Vec<DividedCost>) {
     let pairs: Vec<(usize, usize)> = (0..sums.cases()).map(|point| (0, point)).collect();
     let explaining = ExplainingRounds { cases: sums.cases(), host, counter: None, rounds };
-    let mut divided = explaining.divide(sums, header.events.as_ref(), &pairs);
-    for cost in &mut divided.costs {
-        cost.accounts.sort_by(|one, other| other.candidate.value.total_cmp(&one.candidate.value));
+    let (mut explanation, mut costs) = explaining.divide(sums, header.events.as_ref(), &pairs);
+    for cost in &mut costs {
+        let size = |it: &PartChange| it.candidate.value;
+        cost.accounts.sort_by(|one, other| size(&other.per_io).total_cmp(&size(&one.per_io)));
         cost.accounts.sort_by_key(|account| account.kind.is_none());
-        cost.events.sort_by(|one, other| other.candidate.value.total_cmp(&one.candidate.value));
+        cost.events.sort_by(|one, other| size(&other.per_io).total_cmp(&size(&one.per_io)));
     }
-    let uncounted = header.events.as_ref().filter(|_| divided.event_family.is_none());
+    let uncounted = header.events.as_ref().filter(|_| explanation.event_family.is_none());
     let too_few = "too few rounds counted them; use a longer --duration, or more --rounds";
-    let reason = uncounted.map(|events| events.refusal().unwrap_or(too_few).to_owned());
-    (divided, reason)
+    explanation.events_reason = uncounted.map(|events| events.refusal().unwrap_or(too_few).to_owned());
+    explanation.unexplained = explained::reason(&header.meters).filter(|_| rounds.is_empty());
+    (explanation, costs)
 }
 
 /// The candidate divided by the baseline.
@@ -321,8 +318,8 @@ fn judge(
             let mut points = finding.points.iter().enumerate();
             let then = points.find(|(_, other)| other.point() == point.point());
             let then = self::value(record, then.ok_or("the stored measurement has no such point")?, name)?;
-            let found = UnpairedChange::since(value.clone()?, then);
-            Ok(found.ok_or("it is unknown of one of the two")?.into())
+            let found = stored::since(value.clone()?, then);
+            Ok(found.ok_or("it is unknown of one of the two")?)
         });
         let several = finding.points.len() > 1;
         let cell = if several { format!("{} × {}", point.point().way(), point.submitters) } else { String::new() };

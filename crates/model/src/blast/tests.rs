@@ -144,26 +144,26 @@ fn a_packet_is_divided_into_accounts() {
     let finding = study(&explained([0.6, 0.9]), None);
     let [first, second] = finding.points.as_slice() else { panic!("{finding:?}") };
     let told = |point: &super::finding::PointFinding| -> Vec<(String, f64)> {
-        let told = point
-            .accounts
-            .iter()
-            .filter(|account| account.candidate.value.abs() > 0.005 * point.explained.unwrap().candidate.value);
-        told.map(|account| (account.name.clone(), (account.candidate.value / 10.0).round() * 10.0)).collect()
+        let told = point.cost.accounts.iter().filter(|account| {
+            account.per_io.candidate.value.abs() > 0.005 * point.cost.explained.unwrap().candidate.value
+        });
+        told.map(|account| (account.name.clone(), (account.per_io.candidate.value / 10.0).round() * 10.0)).collect()
     };
     let of = |own: f64, softirq: f64| {
         vec![("the workload's own threads".to_owned(), own), ("softirq net_rx".to_owned(), softirq)]
     };
     assert_eq!((told(first), told(second)), (of(3600.0, 2400.0), of(1800.0, 200.0)));
-    assert!(first.accounts.iter().all(|account| account.change_cycles_per_io.value == 0.0 && !account.detected));
-    let softirq = second.accounts.iter().find(|account| account.name == "softirq net_rx").unwrap();
-    let change = softirq.change_cycles_per_io;
-    assert!(near(change.value, -2200.0) && softirq.detected, "{softirq:?}");
-    assert!(second.accounts.iter().all(|account| !account.name.contains("daemon")), "{:?}", second.accounts);
-    assert!(!second.explained.unwrap().differs, "{:?}", second.explained);
+    assert!(first.cost.accounts.iter().all(|account| account.per_io.change.value == 0.0 && !account.per_io.detected));
+    let softirq = second.cost.accounts.iter().find(|account| account.name == "softirq net_rx").unwrap();
+    let change = softirq.per_io.change;
+    assert!(near(change.value, -2200.0) && softirq.per_io.detected, "{softirq:?}");
+    assert!(second.cost.accounts.iter().all(|account| !account.name.contains("daemon")), "{:?}", second.cost.accounts);
+    assert!(!second.cost.explained.unwrap().differs, "{:?}", second.cost.explained);
     // Nothing else is from these rounds.
     let mut alone = finding.clone();
+    assert!(alone.explanation.account_family.take().is_some());
     for point in &mut alone.points {
-        (point.explained, point.accounts) = (None, Vec::new());
+        (point.cost.explained, point.cost.accounts) = (None, Vec::new());
     }
     assert_eq!(format!("{alone:?}"), format!("{:?}", study(&record(), None)));
 }
@@ -233,7 +233,7 @@ fn an_earlier_blast_is_compared_point_by_point() {
     let [sendto, gso] = finding.points.as_slice() else { panic!("{finding:?}") };
     assert!(sendto.since_stored.is_none());
     // What was the first point then is the second now.
-    assert!(near(gso.since_stored.unwrap().delivered.unwrap().change, 1.0), "{gso:?}");
+    assert!(near(gso.since_stored.unwrap().delivered.unwrap().value, 1.0), "{gso:?}");
     assert!(finding.head.warnings.iter().any(|warning| warning.message.contains("payload 18 → 5")));
     then.header.plan.submitters = vec![3];
     assert!(then.fits(&record().header.plan).is_err());

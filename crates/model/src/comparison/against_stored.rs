@@ -126,8 +126,8 @@ fn against(
     let (baseline, candidate) = (now.level(metric, cell, 0)?, now.level(metric, cell, arm)?);
     Some(AgainstStored {
         baseline: stored.log.exp(),
-        environment: baseline.since(&stored, confidence).into(),
-        total: candidate.since(&stored, confidence).into(),
+        environment: baseline.since(&stored, confidence),
+        total: candidate.since(&stored, confidence),
     })
 }
 

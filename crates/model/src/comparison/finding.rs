@@ -4,9 +4,8 @@
 //! `high` are fractions (+0.031 is +3.1 %). `null` means unknown, and `reason` or a warning says why.
 
 use crate::comparison::record::CacheCondition;
-use crate::events::EventFinding;
 use crate::experiment::{ArmPlan, Axis, Metric, Published, Rules, Work, WorkCounter};
-use crate::explained::{AccountChange, EventChange, ExplainedFinding, FamilyFinding, StackChange, SymbolChange};
+use crate::explained::{DividedCost, Explanation, FamilyFinding};
 use crate::injected::Injected;
 use crate::kind::Head;
 use crate::page_cache::CacheState;
@@ -15,7 +14,6 @@ use crate::probe::Kind;
 use crate::record::{Canaries, Host};
 use crate::scaling::ScalabilityFinding;
 use crate::stats::{Estimate, Verdict};
-use crate::stored::UnpairedChange;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -45,20 +43,9 @@ pub struct CompareFinding {
     /// The comparisons whose intervals hold together, those of the targets and all others; `null` in findings of earlier
     /// versions.
     pub families: Option<Families>,
-    /// The changes of accounts of all cells, whose intervals hold together; `null` without explaining rounds.
-    pub account_family: Option<FamilyFinding>,
-    /// The changes of functions of all cells likewise; `null` without sampled rounds (`--profile`).
-    pub function_family: Option<FamilyFinding>,
-    /// Number of explaining rounds that sampled stacks.
-    pub sampled_rounds: usize,
-    /// The changes of events of all cells likewise; `null` without rounds that counted them (`--events`).
-    pub event_family: Option<FamilyFinding>,
-    /// Number of explaining rounds that counted an event; if events took turns, the fewest of one.
-    pub counted_rounds: usize,
-    /// The events that were to be counted, and why some were not.
-    pub events: Vec<EventFinding>,
-    /// Why no cell has events although some were to be counted.
-    pub events_reason: Option<String>,
+    /// What explaining rounds found.
+    #[serde(flatten)]
+    pub explanation: Explanation,
     /// Largest fraction of rounds that may be in a state of which these rounds show nothing, with 95 % confidence, if each round draws its
     /// state anew: 1 − 0.05^(1/R), R rounds less those that an evident correlation takes away. "No difference" holds except for such states.
     pub unseen_fraction: Option<f64>,
@@ -66,8 +53,6 @@ pub struct CompareFinding {
     pub unseen_in_spells_fraction: Option<f64>,
     /// The comparisons, one for each cell and each arm except the baseline, grouped by cell.
     pub cells: Vec<CellFinding>,
-    /// Why the costs are not divided into accounts, and what would mend it; `null` if they are, or were not asked for.
-    pub unexplained: Option<String>,
     /// Crossovers along each numeric axis: where the candidate becomes better than the baseline.
     pub crossovers: Vec<CrossoverFinding>,
     /// Cost of an I/O as a function of its size for each arm: c0 + c1 × bytes.
@@ -208,17 +193,9 @@ pub struct CellFinding {
     pub slices: Vec<SlicePoint>,
     /// The probes (`--probe`); empty if none were requested.
     pub probes: Vec<ProbeComparison>,
-    /// The cost in the explaining rounds, whose accounts follow; `null` without such rounds.
-    pub explained: Option<ExplainedFinding>,
-    /// Accounts in both arms: first those whose change is detected, the largest first; the last is the sum of small ones.
-    pub accounts: Vec<AccountChange>,
-    /// The functions of the kernel and of programs in both arms (`--profile`), first those whose change is detected; empty without one.
-    pub symbols: Vec<SymbolChange>,
-    /// Their stacks of calls.
-    pub stacks: Vec<StackChange>,
-    /// What happens for an I/O in both arms, and its change: first what changed, the most per I/O first. Rare events are left out; empty without
-    /// rounds that counted events.
-    pub events: Vec<EventChange>,
+    /// Its cost, divided.
+    #[serde(flatten)]
+    pub cost: DividedCost,
 }
 
 /// A probe while either arm ran.
@@ -259,7 +236,7 @@ pub struct BothArms {
     /// The arm's value.
     pub candidate: Estimate,
     /// The change, as a fraction: candidate ÷ baseline − 1; `null` if a value is 0 or less, or there are too few rounds.
-    pub change: Option<Interval>,
+    pub change: Option<Estimate>,
 }
 
 /// A metric of a comparison.
@@ -286,7 +263,7 @@ pub struct MetricFinding {
     /// Two-sided p-value, multiplied by the number of comparisons of the family (Bonferroni).
     pub p_value: Option<f64>,
     /// The change in a typical round (Hodges–Lehmann), which does not weight rare stalls.
-    pub typical: Option<Interval>,
+    pub typical: Option<Estimate>,
     /// Whether the ratio of sums and the typical round disagree: either rare slow parts changed, or only the others
     /// did.
     pub shape_changed: bool,
@@ -317,27 +294,9 @@ pub struct AgainstStored {
     /// The stored baseline's value, in the metric's unit.
     pub baseline: f64,
     /// The baseline now ÷ the stored one − 1: everything but the change, such as the kernel or other guests.
-    pub environment: UnpairedChange,
+    pub environment: Estimate,
     /// The arm now ÷ the stored baseline − 1: the total change.
-    pub total: UnpairedChange,
-}
-
-/// A change with its interval, as fractions.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Interval {
-    /// The change.
-    pub change: f64,
-    /// Lower end of its 95 % interval.
-    pub low: f64,
-    /// Upper end of its 95 % interval.
-    pub high: f64,
-}
-
-impl Interval {
-    /// `None` if one end is unknown.
-    pub(crate) fn of(estimate: &Estimate) -> Option<Self> {
-        Some(Self { change: estimate.value, low: estimate.low?, high: estimate.high? })
-    }
+    pub total: Estimate,
 }
 
 /// One latency percentile.
@@ -350,7 +309,7 @@ pub struct ShiftPoint {
     /// The other arm's latency, in nanoseconds.
     pub candidate_ns: f64,
     /// The change; `null` if there were too few I/Os for an interval.
-    pub change: Option<Interval>,
+    pub change: Option<Estimate>,
 }
 
 /// A slice.
@@ -403,9 +362,9 @@ pub struct LineFinding {
     /// The values of the other axes.
     pub at: BTreeMap<String, String>,
     /// Cycles per I/O, independent of its size (c0).
-    pub per_io: crate::stats::Estimate,
+    pub per_io: Estimate,
     /// Cycles per byte (c1).
-    pub per_byte: crate::stats::Estimate,
+    pub per_byte: Estimate,
     /// Maximum deviation of a measured cost from the line, as a fraction of that cost.
     pub misfit: f64,
 }

@@ -18,9 +18,8 @@ use super::finding::{
     NoiseOfMetric, SlicePoint, TimeNeeded,
 };
 use super::record::{BootRecord, CaseLatency, CompareRecord, End, Header, RoundRecord, Schedule};
-use crate::events::Events;
 use crate::experiment::{ArmPlan, Cell, Experiment, Metric, Rules};
-use crate::explained::{Divided, DividedCost};
+use crate::explained::DividedCost;
 use crate::histogram::Histogram;
 use crate::injected::Injected;
 use crate::kind::Head;
@@ -190,13 +189,11 @@ impl CompareFinding {
         self.lines.clear();
         self.scalability.clear();
         self.noise_floor = self.noise_floor.take().map(|_| NoiseFloor { metrics: BTreeMap::new() });
-        for cell in &mut self.cells {
-            (cell.explained, cell.accounts) = (None, Vec::new());
-            (cell.symbols, cell.stacks, cell.events) = (Vec::new(), Vec::new(), Vec::new());
-        }
-        (self.families, self.account_family) = (None, None);
+        self.cells.iter_mut().for_each(|cell| cell.cost = DividedCost::default());
+        self.families = None;
         (self.unseen_fraction, self.unseen_in_spells_fraction) = (None, None);
-        (self.function_family, self.event_family) = (None, None);
+        let explanation = &mut self.explanation;
+        (explanation.account_family, explanation.function_family, explanation.event_family) = (None, None, None);
         let of_a_change = |code| matches!(code, Code::RoundsCorrelated | Code::OneUnitCarriesTheMean);
         self.head.warnings.retain(|warning| !of_a_change(warning.code));
     }
@@ -224,12 +221,12 @@ fn study_of(counted: &RoundsOfTheAnswer) -> CompareFinding {
     let of_targets =
         compared.iter().flat_map(|found| targets.iter().filter_map(|metric| found.get(metric)?.as_ref().ok()));
     let independent = of_targets.map(Found::independent_rounds).reduce(f64::min);
-    let (divided, events_reason) = explaining::explain(record, sums, &pairs);
-    let Divided { account_family, function_family, sampled_rounds, event_family, counted_rounds, mut costs } = divided;
+    let (mut explanation, mut costs) = explaining::explain(record, sums, &pairs);
     // An I/O of one arm is another in the other: a change per I/O in an account or an event is none of the work.
     let of_other_work = unlike.iter().zip(&mut costs).filter(|(unlike, _)| unlike.is_some());
     of_other_work.for_each(|(_, cost)| *cost = DividedCost::default());
     let undivided = unlike.into_iter().collect::<Option<Vec<Unlike>>>().and_then(|all| all.into_iter().next());
+    explanation.unexplained = undivided.map(|unlike| unlike.why).or_else(|| explaining::reason(record));
     let cells: Vec<CellFinding> = pairs
         .into_iter()
         .zip(&compared)
@@ -247,16 +244,12 @@ fn study_of(counted: &RoundsOfTheAnswer) -> CompareFinding {
                 shift: judge.shift(baseline, candidate),
                 slices: slices(record, measured, baseline, candidate),
                 probes: probes::comparisons(record, sums, baseline, candidate),
-                explained: cost.explained,
-                accounts: cost.accounts,
-                symbols: cost.symbols,
-                stacks: cost.stacks,
-                events: cost.events,
+                cost,
             })
         })
         .collect();
     let mut warnings = caveats::caveats(record, sums, warm_up);
-    warnings.extend(header.events.iter().flat_map(|events| events.shortfalls(events_reason.iter())));
+    warnings.extend(header.events.iter().flat_map(|events| events.shortfalls(explanation.events_reason.iter())));
     warnings.extend(caveats::spread(&cells, &compared, &targets, record.skipped));
     gravest_first(&mut warnings);
     let tsc_hertz = record.end.map_or(header.host.tsc_hertz, |end| end.tsc_hertz);
@@ -285,14 +278,7 @@ fn study_of(counted: &RoundsOfTheAnswer) -> CompareFinding {
         noise_floor: experiment.against_itself.then(|| noise_floor(&cells, seconds)),
         targets,
         families: Some(families),
-        account_family,
-        function_family,
-        sampled_rounds,
-        event_family,
-        counted_rounds,
-        events: header.events.as_ref().map(Events::findings).unwrap_or_default(),
-        events_reason,
-        unexplained: undivided.map(|unlike| unlike.why).or_else(|| explaining::reason(record)),
+        explanation,
         unseen_fraction: independent.map(stopping::unseen_fraction),
         unseen_in_spells_fraction: independent.map(|rounds| stopping::unseen_fraction(rounds / stopping::SPELL)),
         cells,

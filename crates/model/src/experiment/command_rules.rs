@@ -2,25 +2,9 @@
 //!
 //! Flags and experiment files use the same parsers here.
 
-use super::work_counter;
 use super::{ArmPlan, Rules};
 use crate::plan::value::{Quoted, Wrong};
 use serde::{Deserialize, Serialize};
-
-/// How commands are measured.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct CommandRules {
-    /// Whether commands take turns in slices.
-    pub slices: Slices,
-    /// Name of the counter of their I/Os; `None` means that the rehearsal chooses one.
-    pub count: Option<String>,
-    /// I/Os of each whole execution of every command, as the user states; `None` if they are counted.
-    pub ios: Option<u64>,
-    /// Bytes likewise.
-    pub bytes: Option<u64>,
-    /// The signal that ends a sliced command at the end of a round.
-    pub end_signal: EndSignal,
-}
 
 /// Whether commands take turns in slices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -110,64 +94,18 @@ impl EndSignal {
     }
 }
 
-/// The rules for commands that the user gave.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct DraftCommandRules {
-    /// See [`CommandRules::slices`].
-    pub slices: Option<Slices>,
-    /// A counter's name, or `auto`.
-    pub count: Option<String>,
-    /// See [`CommandRules::ios`].
-    pub ios: Option<u64>,
-    /// See [`CommandRules::bytes`].
-    pub bytes: Option<u64>,
-    /// See [`CommandRules::end_signal`].
-    pub end_signal: Option<EndSignal>,
-}
-
-impl DraftCommandRules {
-    /// These rules, with missing ones taken from `others`.
-    pub fn or(self, others: Self) -> Self {
-        Self {
-            slices: self.slices.or(others.slices),
-            count: self.count.or(others.count),
-            ios: self.ios.or(others.ios),
-            bytes: self.bytes.or(others.bytes),
-            end_signal: self.end_signal.or(others.end_signal),
-        }
+/// Why an experiment on commands cannot be sliced, before anything is started; `None` if it can.
+pub fn hindrance(arms: &[ArmPlan], prepared: bool) -> Option<String> {
+    if let Some(arm) = arms.iter().find(|arm| arm.setup.is_some() || arm.cleanup.is_some()) {
+        return Some(format!(
+            "the setup and cleanup of arm '{}' are shell commands, which take too long to run around each slice",
+            arm.name
+        ));
     }
-
-    /// These rules, with defaults for missing ones.
-    pub fn resolve(self) -> CommandRules {
-        CommandRules {
-            slices: self.slices.unwrap_or_default(),
-            count: self.count.filter(|name| name != work_counter::AUTO),
-            ios: self.ios,
-            bytes: self.bytes,
-            end_signal: self.end_signal.unwrap_or_default(),
-        }
+    if let Some(arm) = arms.iter().find(|arm| arm.fresh) {
+        return Some(format!("arm '{}' wants a fresh process for its settings (fresh)", arm.name));
     }
-}
-
-impl CommandRules {
-    /// Whether the user states what a whole execution does.
-    pub fn states_work(&self) -> bool {
-        self.ios.is_some() || self.bytes.is_some()
-    }
-
-    /// Why an experiment on commands cannot be sliced, before anything is started; `None` if it can.
-    pub fn hindrance(arms: &[ArmPlan], prepared: bool) -> Option<String> {
-        if let Some(arm) = arms.iter().find(|arm| arm.setup.is_some() || arm.cleanup.is_some()) {
-            return Some(format!(
-                "the setup and cleanup of arm '{}' are shell commands, which take too long to run around each slice",
-                arm.name
-            ));
-        }
-        if let Some(arm) = arms.iter().find(|arm| arm.fresh) {
-            return Some(format!("arm '{}' wants a fresh process for its settings (fresh)", arm.name));
-        }
-        prepared.then(|| "prepare runs before each whole execution".to_owned())
-    }
+    prepared.then(|| "prepare runs before each whole execution".to_owned())
 }
 
 /// The words of a command line. A shell runs it if its operators stand between the words, as in `yes | head -c 1g`.
@@ -218,26 +156,14 @@ mod tests {
     }
 
     #[test]
-    fn flags_come_before_the_file_and_auto_is_no_counter() {
-        let flags = DraftCommandRules { count: Some("auto".to_owned()), ..DraftCommandRules::default() };
-        let file = DraftCommandRules {
-            slices: Some(Slices::Off),
-            count: Some("io_uring".to_owned()),
-            ..DraftCommandRules::default()
-        };
-        let rules = flags.or(file).resolve();
-        assert_eq!(rules, CommandRules { slices: Slices::Off, ..CommandRules::default() });
-    }
-
-    #[test]
     fn what_must_run_around_a_whole_execution_hinders() {
         let arm = |arm: ArmPlan| ArmPlan { name: "x".to_owned(), ..arm };
         let plain = arm(ArmPlan::default());
-        assert_eq!(CommandRules::hindrance(std::slice::from_ref(&plain), false), None);
-        assert!(CommandRules::hindrance(std::slice::from_ref(&plain), true).is_some());
+        assert_eq!(hindrance(std::slice::from_ref(&plain), false), None);
+        assert!(hindrance(std::slice::from_ref(&plain), true).is_some());
         let shell = arm(ArmPlan { setup: Some("true".to_owned()), ..ArmPlan::default() });
-        assert!(CommandRules::hindrance(&[plain.clone(), shell], false).is_some_and(|why| why.contains("'x'")));
+        assert!(hindrance(&[plain.clone(), shell], false).is_some_and(|why| why.contains("'x'")));
         let fresh = arm(ArmPlan { fresh: true, ..ArmPlan::default() });
-        assert!(CommandRules::hindrance(&[plain, fresh], false).is_some_and(|why| why.contains("fresh")));
+        assert!(hindrance(&[plain, fresh], false).is_some_and(|why| why.contains("fresh")));
     }
 }

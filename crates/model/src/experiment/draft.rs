@@ -9,8 +9,7 @@ pub use origin::Origin;
 pub use surroundings::Surroundings;
 
 use super::{
-    ArmPlan, Around, Axis, BootPlan, Cache, Case, Cell, DraftCommandRules, DraftRules, Experiment, Metric, Published,
-    Rules, Work,
+    ArmPlan, Around, Axis, BootPlan, Cache, Case, Cell, DraftRules, Experiment, Metric, Published, Rules, Work,
 };
 use crate::limit::Limit;
 use crate::page_cache::is_buffered;
@@ -50,8 +49,6 @@ pub struct Draft {
     pub place: Option<crate::placement::Place>,
     /// Servers that it starts.
     pub services: Vec<ServicePlan>,
-    /// How commands are measured.
-    pub commands: DraftCommandRules,
 }
 
 /// What every arm runs, before its own options.
@@ -171,7 +168,6 @@ impl Draft {
             around: braces::around(&self.around, &names)?,
             place: self.place,
             services,
-            commands: self.commands.resolve(),
         })
     }
 
@@ -192,7 +188,7 @@ impl Draft {
             let slices = says("--slices", "slices");
             return wrong(format!("{slice} only works with jobs; for commands, {slices} is the length of a slice"));
         }
-        if self.commands != DraftCommandRules::default() && !commands {
+        if self.rules.are_of_commands() && !commands {
             let all =
                 says("--slices, --count, --ios, --bytes and --end-signal", "slices, count, ios, bytes and end_signal");
             return wrong(format!("{all} only work with commands; jobs have {}", says("--slice", "slice")));

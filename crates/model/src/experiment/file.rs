@@ -2,8 +2,8 @@
 
 use super::draft::{Draft, DraftError, Origin, Workload};
 use super::{
-    ArmPlan, Around, Axis, Cache, DraftCommandRules, DraftRules, EndSignal, Metric, Published, Rules, Setting, Slices,
-    When, command_words, work_counter,
+    ArmPlan, Around, Axis, Cache, DraftRules, EndSignal, Metric, Published, Rules, Setting, Slices, When,
+    command_words, work_counter,
 };
 use crate::experiment_kind::ExperimentKind;
 use crate::placement::Place;
@@ -27,7 +27,7 @@ struct File {
     #[serde(default)]
     arm: Vec<Arm>,
     #[serde(default)]
-    sweep: Vec<Sweep>,
+    sweep: Vec<Axis>,
     budget: Option<String>,
     hang_timeout: Option<String>,
     slice: Option<String>,
@@ -93,13 +93,6 @@ struct Service {
     arm: Option<String>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Sweep {
-    name: String,
-    values: Vec<String>,
-}
-
 /// Parses an experiment file. `file_name` is used in messages only.
 ///
 /// # Errors
@@ -125,13 +118,18 @@ fn draft(file: File, file_name: &str) -> Result<Draft, String> {
         budget_seconds: read("budget", file.budget, Rules::parse_time)?,
         hang_timeout_seconds: read("hang_timeout", file.hang_timeout, Rules::parse_time)?,
         slice_seconds: read("slice", file.slice, Rules::parse_slice)?,
+        slices: read("slices", file.slices, Slices::parse)?,
+        count: read("count", file.count, work_counter::parse)?,
+        ios: read("ios", file.ios, value::integer)?,
+        bytes: read("bytes", file.bytes, value::integer)?,
+        end_signal: read("end_signal", file.end_signal, EndSignal::parse)?,
     };
     Ok(Draft {
         origin: Origin::File(file_name.to_owned()),
         title: file.title,
         workload,
         arms: file.arm.into_iter().map(arm).collect::<Result<_, _>>()?,
-        axes: file.sweep.into_iter().map(|sweep| Axis { name: sweep.name, values: sweep.values }).collect(),
+        axes: file.sweep,
         rules,
         limits: file.fail_on.iter().map(|text| Metric::limit(text)).collect::<Result<_, _>>()?,
         published: file.published,
@@ -141,13 +139,6 @@ fn draft(file: File, file_name: &str) -> Result<Draft, String> {
         cache: read("cache", file.cache, Cache::parse)?,
         around: Around { setup: file.setup, prepare: file.prepare, cleanup: file.cleanup },
         place: read("place", file.place, Place::parse)?,
-        commands: DraftCommandRules {
-            slices: read("slices", file.slices, Slices::parse)?,
-            count: read("count", file.count, work_counter::parse)?,
-            ios: read("ios", file.ios, value::integer)?,
-            bytes: read("bytes", file.bytes, value::integer)?,
-            end_signal: read("end_signal", file.end_signal, EndSignal::parse)?,
-        },
         services: file.service.into_iter().map(service).collect::<Result<_, _>>()?,
     })
 }

@@ -2,7 +2,7 @@
 //!
 //! Flags and experiment files use the same parsers here, and only this file contains the defaults.
 
-use super::Metric;
+use super::{EndSignal, Metric, Slices, work_counter};
 use crate::plan::value::{self, TimeUnit, Wrong};
 use crate::stats::wanted_half_width;
 use serde::{Deserialize, Serialize};
@@ -24,6 +24,16 @@ pub struct Rules {
     pub hang_timeout_seconds: Option<f64>,
     /// Length of a slice of jobs, seconds, if given.
     pub slice_seconds: Option<f64>,
+    /// Whether commands take turns in slices.
+    pub slices: Slices,
+    /// Name of the counter of the I/Os of commands; `None` means that the rehearsal chooses one.
+    pub count: Option<String>,
+    /// I/Os of each whole execution of every command, as the user states; `None` if they are counted.
+    pub ios: Option<u64>,
+    /// Bytes likewise.
+    pub bytes: Option<u64>,
+    /// The signal that ends a sliced command at the end of a round.
+    pub end_signal: EndSignal,
 }
 
 impl Rules {
@@ -44,6 +54,11 @@ impl Rules {
     /// a slow disk may need that minute to sync what was written in a second.
     pub fn hang_timeout(&self) -> f64 {
         self.hang_timeout_seconds.unwrap_or(60.0 + 2.0 * self.budget_seconds)
+    }
+
+    /// Whether the user states what a whole execution of a command does.
+    pub fn states_work(&self) -> bool {
+        self.ios.is_some() || self.bytes.is_some()
     }
 
     /// Parses a budget or hang timeout: `90s`, `2min`, `1h 30m`, `2m` as in a job, or a bare number of seconds. Returns
@@ -81,7 +96,7 @@ impl Rules {
     /// # Errors
     /// Names the rule that is out of range.
     pub fn check(&self) -> Result<(), Wrong> {
-        let Self { margin, precision, budget_seconds, hang_timeout_seconds, slice_seconds, targets: _ } = self;
+        let Self { margin, precision, budget_seconds, hang_timeout_seconds, slice_seconds, .. } = self;
         if let Some(seconds) = slice_seconds.filter(|seconds| !Self::SLICES.contains(seconds)) {
             return Err(Wrong::new(format!("slice of {seconds} s: expected 1ms to 60s")));
         }
@@ -114,21 +129,21 @@ impl Default for Rules {
     }
 }
 
-/// The rules that the user gave.
+/// The rules that the user gave, as in [`Rules`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DraftRules {
-    /// Metrics that decide when the experiment ends.
     pub targets: Option<Vec<Metric>>,
-    /// A fraction.
     pub margin: Option<f64>,
-    /// A fraction.
     pub precision: Option<f64>,
-    /// Seconds.
     pub budget_seconds: Option<f64>,
-    /// Seconds.
     pub hang_timeout_seconds: Option<f64>,
-    /// Seconds.
     pub slice_seconds: Option<f64>,
+    pub slices: Option<Slices>,
+    /// A counter's name, or `auto`.
+    pub count: Option<String>,
+    pub ios: Option<u64>,
+    pub bytes: Option<u64>,
+    pub end_signal: Option<EndSignal>,
 }
 
 impl DraftRules {
@@ -141,7 +156,18 @@ impl DraftRules {
             budget_seconds: self.budget_seconds.or(others.budget_seconds),
             hang_timeout_seconds: self.hang_timeout_seconds.or(others.hang_timeout_seconds),
             slice_seconds: self.slice_seconds.or(others.slice_seconds),
+            slices: self.slices.or(others.slices),
+            count: self.count.or(others.count),
+            ios: self.ios.or(others.ios),
+            bytes: self.bytes.or(others.bytes),
+            end_signal: self.end_signal.or(others.end_signal),
         }
+    }
+
+    /// Whether one of them is about commands only.
+    pub(super) fn are_of_commands(&self) -> bool {
+        let Self { slices, count, ios, bytes, end_signal, .. } = self;
+        slices.is_some() || count.is_some() || ios.is_some() || bytes.is_some() || end_signal.is_some()
     }
 
     /// These rules, with docs/method/verdicts.md's defaults for missing ones.
@@ -154,6 +180,11 @@ impl DraftRules {
             budget_seconds: self.budget_seconds.unwrap_or(Rules::BUDGET),
             hang_timeout_seconds: self.hang_timeout_seconds,
             slice_seconds: self.slice_seconds,
+            slices: self.slices.unwrap_or_default(),
+            count: self.count.filter(|name| name != work_counter::AUTO),
+            ios: self.ios,
+            bytes: self.bytes,
+            end_signal: self.end_signal.unwrap_or_default(),
         }
     }
 }
@@ -210,6 +241,10 @@ mod tests {
         assert_eq!((rules.margin, rules.precision), (0.06, 0.005));
         assert_eq!(flags.resolve().precision, 0.02);
         assert_eq!(Rules::default().precision, wanted_half_width(Rules::MARGIN));
+        let flags = DraftRules { count: Some(work_counter::AUTO.to_owned()), ..DraftRules::default() };
+        let file = DraftRules { slices: Some(Slices::Off), count: Some("tcp".to_owned()), ..DraftRules::default() };
+        let rules = flags.or(file).resolve();
+        assert_eq!((rules.slices, rules.count), (Slices::Off, None), "auto is no counter, and flags come first");
     }
 
     #[test]

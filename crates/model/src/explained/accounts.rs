@@ -4,7 +4,7 @@
 //! slices without a load.
 
 use super::{
-    BothCases, Changed, ExplainingRounds, FEWEST_ROUNDS, OfCase, Part, ReadTime, largest_first, mean_of_arms,
+    BothCases, ExplainingRounds, FEWEST_ROUNDS, OfCase, Part, PartChange, ReadTime, largest_first, mean_of_arms,
     of_baseline, of_candidate, read_times, times_read, with_slices,
 };
 use crate::account::named::{
@@ -36,9 +36,9 @@ pub struct ExplainedFinding {
     /// The same of the arm.
     pub candidate: Estimate,
     /// Change of cycles per I/O in these rounds: the sum of the changes of all accounts.
-    pub change_cycles_per_io: Estimate,
+    pub change: Estimate,
     /// Change of cycles per I/O in the rounds of the answer, which keep no accounts; `null` if unknown.
-    pub undisturbed_change_cycles_per_io: Option<Estimate>,
+    pub undisturbed_change: Option<Estimate>,
     /// Whether the two changes differ by more than their errors explain, or the cost of an arm by a factor of ten: the accounts then explain
     /// another change than that of the answer.
     pub differs: bool,
@@ -55,14 +55,9 @@ pub struct AccountChange {
     pub kind: Option<AccountKind>,
     /// The owner of a task; `null` for other kinds.
     pub owner: Option<TaskOwner>,
-    /// Cycles per I/O of the baseline, net of the background, in the explaining rounds.
-    pub baseline: Estimate,
-    /// Cycles per I/O of the arm.
-    pub candidate: Estimate,
-    /// Change of cycles per I/O: candidate − baseline. Its interval holds together with those of all accounts of all cells (95 %).
-    pub change_cycles_per_io: Estimate,
-    /// Whether this interval excludes 0.
-    pub detected: bool,
+    /// Its cycles per I/O.
+    #[serde(flatten)]
+    pub per_io: PartChange,
     /// Whether it is at least a tenth of the cost of both arms.
     pub large: bool,
 }
@@ -232,24 +227,16 @@ impl AccountParts {
         let whole = of_baseline(&self.total).zip(of_candidate(&self.total));
         let whole = whole.map_or(f64::INFINITY, |(one, other)| one.value + other.value);
         let change = |row: &Part<AccountKey>| {
-            let Changed { baseline, candidate, change, detected } = row.change(confidence)?;
+            let per_io = row.change(confidence)?;
             let (name, kind, owner) = match &row.key {
                 Some(key) => (in_words(key), Some(key.0), key.1),
                 None => (SMALL.to_owned(), None, None),
             };
-            Some(AccountChange {
-                name,
-                kind,
-                owner,
-                baseline,
-                candidate,
-                change_cycles_per_io: change,
-                detected,
-                large: baseline.value + candidate.value >= LARGE_SHARE * whole,
-            })
+            let large = per_io.baseline.value + per_io.candidate.value >= LARGE_SHARE * whole;
+            Some(AccountChange { name, kind, owner, per_io, large })
         };
         let mut changes: Vec<AccountChange> = self.rows.iter().filter_map(change).collect();
-        largest_first(&mut changes, |it| (it.detected, it.change_cycles_per_io));
+        largest_first(&mut changes, |it| it.per_io);
         changes.sort_by_key(|change| change.kind.is_none());
         changes
     }
@@ -272,8 +259,8 @@ impl AccountParts {
             rounds: self.total.len(),
             baseline,
             candidate,
-            change_cycles_per_io: change.estimate(CONFIDENCE),
-            undisturbed_change_cycles_per_io: without.map(|without| without.estimate(CONFIDENCE)),
+            change: change.estimate(CONFIDENCE),
+            undisturbed_change: without.map(|without| without.estimate(CONFIDENCE)),
             differs: contradicted || far,
             known_by_name,
         })

@@ -4,14 +4,13 @@
 //! slices without a load, and of the counts of a worker's slice that ends as soon as it begins.
 
 use super::{
-    BothCases, Changed, ExplainingRounds, FEWEST_ROUNDS, OfCase, Part, largest_first, mean_of_arms, with_slices,
+    BothCases, ExplainingRounds, FEWEST_ROUNDS, OfCase, Part, PartChange, largest_first, mean_of_arms, with_slices,
 };
 use crate::events::{CONTEXT_SWITCHES, Events, RARE};
 use crate::experiment::Metric;
 use crate::measured::Rounds;
 use crate::record::EventCounts;
 use crate::slice::{RoundRecord, SliceReading, SliceRecord};
-use crate::stats::Estimate;
 use crate::study::events::counts_between;
 use crate::study::windows::io_seconds;
 use serde::{Deserialize, Serialize};
@@ -24,14 +23,9 @@ pub struct EventChange {
     pub name: String,
     /// Whether the user named it, and not a group that contains it.
     pub named: bool,
-    /// How often it happens for an I/O of the baseline, on the whole machine, net of the background.
-    pub baseline: Estimate,
-    /// The same of the arm.
-    pub candidate: Estimate,
-    /// Change of this count: candidate − baseline. Its interval holds together with those of all events of all cells (95 %).
-    pub change_per_io: Estimate,
-    /// Whether this interval excludes 0, and the change is more than one event in each slice, whose ends differ by as much.
-    pub detected: bool,
+    /// How often it happens for an I/O.
+    #[serde(flatten)]
+    pub per_io: PartChange,
 }
 
 /// The counts of each event, net of the background, and the I/Os of every case, round by round, for each set of events that were counted in
@@ -196,18 +190,11 @@ pub(super) struct Row {
 /// per I/O, because each one takes time, and a relative change is large where an event is rare.
 pub(super) fn changes(rows: &[Row], confidence: f64) -> Vec<EventChange> {
     let change = |Row { part, named, resolution }: &Row| {
-        let Changed { baseline, candidate, change, detected } = part.change(confidence)?;
-        let detected = detected && change.value.abs() > *resolution;
-        Some(EventChange {
-            name: part.key.clone()?,
-            named: *named,
-            baseline,
-            candidate,
-            change_per_io: change,
-            detected,
-        })
+        let mut per_io = part.change(confidence)?;
+        per_io.detected &= per_io.change.value.abs() > *resolution;
+        Some(EventChange { name: part.key.clone()?, named: *named, per_io })
     };
     let mut changes: Vec<EventChange> = rows.iter().filter_map(change).collect();
-    largest_first(&mut changes, |it| (it.detected, it.change_per_io));
+    largest_first(&mut changes, |it| it.per_io);
     changes
 }

@@ -3,8 +3,8 @@
 //! A sample stands for one period of CPU time. What other programs and iotoll itself run is left out by its name.
 
 use super::{
-    BothCases, Changed, ExplainingRounds, FEWEST_ROUNDS, OfCase, Part, ReadTime, largest_first, read_times, times_read,
-    with_slices,
+    BothCases, ExplainingRounds, FEWEST_ROUNDS, OfCase, Part, PartChange, ReadTime, largest_first, read_times,
+    times_read, with_slices,
 };
 use crate::account::TaskOwner;
 use crate::account::named::account_in_words;
@@ -12,7 +12,7 @@ use crate::meter::Meter;
 use crate::profile::{FEWEST_SAMPLES, Profile, Stack, module_of};
 use crate::record::Mode;
 use crate::slice::{RoundRecord, SliceRecord};
-use crate::stats::{Estimate, PairedRound};
+use crate::stats::PairedRound;
 use crate::unit::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -30,14 +30,9 @@ pub struct SymbolChange {
     pub symbol: String,
     /// The file of the program, the module of the kernel, or `kernel`; empty for the sum of small functions.
     pub module: String,
-    /// Cycles per I/O of the function itself in the baseline, in the sampled rounds.
-    pub baseline: Estimate,
-    /// The same in the arm.
-    pub candidate: Estimate,
-    /// Change of cycles per I/O: candidate − baseline. Its interval holds together with those of all functions of all cells (95 %).
-    pub change_cycles_per_io: Estimate,
-    /// Whether this interval excludes 0.
-    pub detected: bool,
+    /// Cycles per I/O of the function itself.
+    #[serde(flatten)]
+    pub per_io: PartChange,
 }
 
 /// A stack of calls in both arms.
@@ -161,12 +156,12 @@ fn sum(slices: &[&SliceRecord], ios: f64, hertz: f64) -> OfCase<Name, Sampled> {
 /// The changes of all functions, each with an interval of this confidence; first those that are detected, the largest first.
 pub(super) fn changes(parts: &[Part<Name>], confidence: f64) -> Vec<SymbolChange> {
     let change = |part: &Part<Name>| {
-        let Changed { baseline, candidate, change, detected } = part.change(confidence)?;
+        let per_io = part.change(confidence)?;
         let (symbol, module) = part.key.clone().unwrap_or_else(|| (SMALL.to_owned(), String::new()));
-        Some(SymbolChange { symbol, module, baseline, candidate, change_cycles_per_io: change, detected })
+        Some(SymbolChange { symbol, module, per_io })
     };
     let mut changes: Vec<SymbolChange> = parts.iter().filter_map(change).collect();
-    largest_first(&mut changes, |it| (it.detected, it.change_cycles_per_io));
+    largest_first(&mut changes, |it| it.per_io);
     changes
 }
 
@@ -201,9 +196,9 @@ mod tests {
         let parts = functions.parts(0, 1);
         assert_eq!((functions.0.len(), parts.len()), (12, 2));
         let changes = changes(&parts, 0.975);
-        let told: Vec<(&str, bool)> = changes.iter().map(|it| (it.symbol.as_str(), it.detected)).collect();
+        let told: Vec<(&str, bool)> = changes.iter().map(|it| (it.symbol.as_str(), it.per_io.detected)).collect();
         assert_eq!(told, [("read", true), ("copy", false)]);
-        assert!((changes[0].change_cycles_per_io.value - 0.0595).abs() < 0.001, "{:?}", changes[0]);
+        assert!((changes[0].per_io.change.value - 0.0595).abs() < 0.001, "{:?}", changes[0]);
         let stacks = functions.stacks(0, 1);
         assert_eq!(stacks[0].calls, "load;read");
         assert!((stacks[0].candidate - stacks[0].baseline - 0.0595).abs() < 0.001);

@@ -18,7 +18,7 @@ use crate::kind::Head;
 use crate::limit::{self, AtPlace, LimitFinding, Quantity};
 use crate::stats::unpaired::grouped;
 use crate::stats::{Estimate, Neighbours, Pair, ratio_of_sums};
-use crate::stored::{Stored, UnpairedChange};
+use crate::stored::{self, Stored};
 use labels::{Found, Line};
 use noise::Grain;
 use periods::Period;
@@ -175,8 +175,8 @@ fn judge(record: &FtqRecord, finding: &FtqFinding, stored: Option<&Stored<FtqRec
         let no_spread = || "one recording shows no spread of it; limit its value".to_owned();
         let change = stored.map(|stored| {
             let then = estimate(&stored.record, name).ok_or_else(no_spread)?;
-            let found = UnpairedChange::since(value.clone()?, then?).ok_or("it is 0 in one of the two")?;
-            Ok(Estimate { value: found.change, low: found.low, high: found.high })
+            let found = stored::since(value.clone()?, then?).ok_or("it is 0 in one of the two")?;
+            Ok(found)
         });
         vec![AtPlace { cell: String::new(), arm: String::new(), value, change }]
     })

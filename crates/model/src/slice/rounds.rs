@@ -183,64 +183,58 @@ fn measured(slice: &SliceRecord, meter: Option<Meter>, readings: &SliceReadings)
     let (gross_cycles, capacity_seconds) = meter
         .and_then(|meter| cycles(slice, meter, context))
         .map_or((None, 0.0), |(cycles, capacity)| (Some(cycles), capacity));
+    let of_slice = || Measured {
+        count: 1.0,
+        gross_cycles: gross_cycles.map(|cycles| cycles * readings.kept),
+        stolen_cycles: gross_cycles.map_or(0.0, |cycles| cycles * (1.0 - readings.kept)),
+        capacity_seconds,
+        switches: slice.reading.ends().and_then(|(before, after)| switches(before, after)),
+        ..Measured::default()
+    };
     match &slice.reading {
-        SliceReading::Slice { before, after, work, .. } => {
-            let machine_seconds = after.at_nanos.since(before.at_nanos).seconds();
-            let ran = slice.case.is_some();
-            let known = |value: f64| ran.then_some(value);
-            Measured {
-                count: 1.0,
-                whole_seconds: None,
-                whole_cycles: None,
-                whole_capacity_seconds: None,
-                seconds: if ran { work.wall_nanos.seconds() } else { machine_seconds },
-                ios: known(work.ios as f64),
-                bytes: known(work.bytes.as_f64()),
-                gross_cycles: gross_cycles.map(|cycles| cycles * readings.kept),
-                stolen_cycles: gross_cycles.map_or(0.0, |cycles| cycles * (1.0 - readings.kept)),
-                capacity_seconds,
-                switches: switches(before, after),
-                thread_cycles: known(work.thread_nanos.seconds() * context.clock.0),
-                latency_nanos: known(work.latency_nanos.as_f64()),
-                read_bytes: work.read_bytes.map(Bytes::as_f64),
-                storage_read: work.storage_read.map(Bytes::as_f64),
-                reported: Vec::new(),
-            }
+        SliceReading::Slice { before, after, .. } if slice.case.is_none() => {
+            Measured { seconds: after.at_nanos.since(before.at_nanos).seconds(), ..of_slice() }
         }
-        SliceReading::Command { before, first, last, after } => Measured {
-            count: 1.0,
+        SliceReading::Slice { work, .. } => Measured {
+            seconds: work.wall_nanos.seconds(),
+            ios: Some(work.ios as f64),
+            bytes: Some(work.bytes.as_f64()),
+            thread_cycles: Some(work.thread_nanos.seconds() * context.clock.0),
+            latency_nanos: Some(work.latency_nanos.as_f64()),
+            read_bytes: work.read_bytes.map(Bytes::as_f64),
+            storage_read: work.storage_read.map(Bytes::as_f64),
+            ..of_slice()
+        },
+        SliceReading::Command { first, last, .. } => Measured {
             seconds: last.at_nanos.since(first.at_nanos).seconds(),
             ios: readings.scale.ios(first, last),
             bytes: readings.scale.bytes(first, last),
-            gross_cycles: gross_cycles.map(|cycles| cycles * readings.kept),
-            stolen_cycles: gross_cycles.map_or(0.0, |cycles| cycles * (1.0 - readings.kept)),
-            capacity_seconds,
-            switches: switches(before, after),
             thread_cycles: command::thread_nanos(first, last).map(|nanos| nanos / 1e9 * context.clock.0),
             read_bytes: readings.scale.read_bytes(first, last),
             storage_read: command::storage_read(first, last),
-            ..Measured::default()
+            ..of_slice()
         },
-        SliceReading::Execution(execution) => Measured {
-            count: 1.0,
-            whole_seconds: whole_seconds(execution),
-            whole_cycles: meter.and_then(|meter| whole(execution, meter, context)).map(|(cycles, _)| cycles),
-            whole_capacity_seconds: meter
-                .and_then(|meter| whole(execution, meter, context))
-                .map(|(_, capacity)| capacity),
-            seconds: io_seconds(execution),
-            ios: total(execution, JobRecord::ios),
-            bytes: total(execution, |job| job.bytes().0),
-            gross_cycles,
-            stolen_cycles: meter.map_or(0.0, |meter| steal_taken_off(execution, meter, context)),
-            capacity_seconds,
-            switches: windows::switches(execution),
-            thread_cycles: execution.own_nanos().map(|nanos| nanos.seconds() * context.clock.0),
-            latency_nanos: reported_mean(execution),
-            read_bytes: page_cache::file_reads(execution),
-            storage_read: page_cache::from_storage(execution),
-            reported: reported_percentiles(execution),
-        },
+        SliceReading::Execution(execution) => {
+            let whole = meter.and_then(|meter| whole(execution, meter, context));
+            Measured {
+                count: 1.0,
+                whole_seconds: whole_seconds(execution),
+                whole_cycles: whole.map(|(cycles, _)| cycles),
+                whole_capacity_seconds: whole.map(|(_, capacity)| capacity),
+                seconds: io_seconds(execution),
+                ios: total(execution, JobRecord::ios),
+                bytes: total(execution, |job| job.bytes().0),
+                gross_cycles,
+                stolen_cycles: meter.map_or(0.0, |meter| steal_taken_off(execution, meter, context)),
+                capacity_seconds,
+                switches: windows::switches(execution),
+                thread_cycles: execution.own_nanos().map(|nanos| nanos.seconds() * context.clock.0),
+                latency_nanos: reported_mean(execution),
+                read_bytes: page_cache::file_reads(execution),
+                storage_read: page_cache::from_storage(execution),
+                reported: reported_percentiles(execution),
+            }
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use super::study;
 use crate::finding::{PhaseFinding, RunFinding, StoredPhase};
 use crate::record::{PhaseRecord, Record, Source};
 use crate::stats::Estimate;
-use crate::stored::{Stored, UnpairedChange, work};
+use crate::stored::{self, Stored, work};
 
 /// Checks whether a measurement of `source` can be compared with an earlier record.
 ///
@@ -79,7 +79,7 @@ fn against(now: &PhaseFinding, then: &PhaseFinding) -> StoredPhase {
         let (low, high) = (phase.cycles_low, phase.cycles_high);
         phase.cycles.filter(|_| comparable).map(|value| Estimate { value, low, high })
     };
-    let change = |of: &dyn Fn(&PhaseFinding) -> Option<Estimate>| UnpairedChange::since(of(now)?, of(then)?);
+    let change = |of: &dyn Fn(&PhaseFinding) -> Option<Estimate>| stored::since(of(now)?, of(then)?);
     StoredPhase {
         cycles_per_io: estimate(then).map(|then| then.value),
         cycles_per_io_change: change(&estimate),

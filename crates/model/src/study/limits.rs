@@ -15,7 +15,7 @@ use crate::limit::{self, AtPlace, LimitFinding};
 use crate::record::{Execution, IoInterval, JobRecord, Mode, Record, Snapshot};
 use crate::stats::unpaired::grouped;
 use crate::stats::{Estimate, Neighbours, Pair, ratio_of_sums};
-use crate::stored::{Stored, UnpairedChange};
+use crate::stored::{self, Stored};
 
 /// Why a phase with two regimes has no rate and no mean latency.
 const STEPPED: &str = "the rate stepped, so no one mean describes it";
@@ -107,9 +107,9 @@ fn change(
         {
             return Err("another meter gave the costs of the stored record".to_owned());
         }
-        _ => UnpairedChange::since(*now.map_err(Clone::clone)?, value(record, finding, then, metric)?),
+        _ => stored::since(*now.map_err(Clone::clone)?, value(record, finding, then, metric)?),
     };
-    Ok(found.ok_or("it is unknown of one of the two")?.into())
+    Ok(found.ok_or("it is unknown of one of the two")?)
 }
 
 /// The value in a phase.

@@ -60,8 +60,8 @@ fn what_holds_for_all_sentences_of_the_answer_is_said_once() {
 #[test]
 fn an_event_in_place_of_another_is_neither_good_nor_bad() {
     let finding = fixture::named("explained");
-    let events = &finding.cells[0].events;
-    assert!(events.iter().any(|event| event.detected && event.change_per_io.value > 0.0), "{events:?}");
+    let events = &finding.cells[0].cost.events;
+    assert!(events.iter().any(|event| event.per_io.detected && event.per_io.change.value > 0.0), "{events:?}");
     let coloured = terminal(&finding, Ink::Colour, 100);
     let rows = coloured.split("Events per I/O").nth(1).unwrap().lines().skip(1);
     let rows: String = rows.take_while(|line| line.contains(':')).collect();

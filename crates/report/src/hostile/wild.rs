@@ -166,8 +166,9 @@ impl<'de> Deserializer<'de> for Wild<'_> {
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        // A finding has all its fields.
-        visitor.visit_map(Fields(self.fields(self.value.get("schema").is_none()), None))
+        // A finding, a cell, a point and what changed have all their fields.
+        let is_whole = ["schema", "arm", "submitters", "detected"].iter().any(|key| self.value.get(key).is_some());
+        visitor.visit_map(Fields(self.fields(!is_whole), None))
     }
 
     fn deserialize_struct<V: Visitor<'de>>(

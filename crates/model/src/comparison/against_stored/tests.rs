@@ -6,7 +6,7 @@ use crate::experiment::draft::Draft;
 use crate::hostile::Vandal;
 use crate::reading::Reading;
 use crate::record::Outcome;
-use crate::stored::UnpairedChange;
+use crate::stats::Estimate;
 use crate::unit::Nanos;
 use crate::warning::Code;
 
@@ -30,7 +30,7 @@ fn stored(record: CompareRecord) -> Stored<CompareRecord> {
     Stored::new("old", record)
 }
 
-fn holds(change: &UnpairedChange, truth: f64) -> bool {
+fn holds(change: &Estimate, truth: f64) -> bool {
     change.low.unwrap() <= truth && truth <= change.high.unwrap()
 }
 
@@ -41,7 +41,7 @@ fn known_changes_are_split_into_change_and_environment() {
     let metric = &found.cells[0].metrics["cycles_per_io"];
     let against = metric.stored.unwrap();
     let (change, environment, total) = (metric.change.unwrap(), against.environment, against.total);
-    assert!(((1.0 + change) * (1.0 + environment.change) - (1.0 + total.change)).abs() < 1e-12);
+    assert!(((1.0 + change) * (1.0 + environment.value) - (1.0 + total.value)).abs() < 1e-12);
     assert!(
         (0.03..0.05).contains(&change) && metric.low.unwrap() <= 0.04 && metric.high.unwrap() >= 0.04,
         "{metric:?}"
@@ -53,10 +53,7 @@ fn known_changes_are_split_into_change_and_environment() {
     // The same number of I/Os in every slice: no change and no variation.
     let rate = found.cells[0].metrics["iops"].stored.unwrap();
     for change in [rate.environment, rate.total] {
-        assert!(
-            [Some(change.change), change.low, change.high].iter().all(|end| end.unwrap().abs() < 1e-12),
-            "{rate:?}"
-        );
+        assert!([Some(change.value), change.low, change.high].iter().all(|end| end.unwrap().abs() < 1e-12), "{rate:?}");
     }
     assert!(found.cells[0].metrics["latency_p99"].stored.is_none());
     assert!(!found.head.warnings.iter().any(|warning| warning.message.contains("stored")), "{:?}", found.head.warnings);
@@ -89,7 +86,7 @@ fn the_other_way_round_the_environment_is_the_inverse() {
     };
     let (there, back) = (environment(&new, &old), environment(&old, &new));
     let inverse = |one: f64, other: f64| ((1.0 + one) * (1.0 + other) - 1.0).abs() < 1e-12;
-    assert!(inverse(there.change, back.change), "{there:?} {back:?}");
+    assert!(inverse(there.value, back.value), "{there:?} {back:?}");
     assert!(inverse(there.low.unwrap(), back.high.unwrap()), "{there:?} {back:?}");
 }
 
@@ -129,7 +126,7 @@ fn a_single_round_has_a_value_and_no_interval() {
     old.rounds.truncate(1);
     let found = study_against(&session(Draft::default(), 1.69), Some(&stored(old)));
     let environment = found.cells[0].metrics["cycles_per_io"].stored.unwrap().environment;
-    assert!((0.6..0.8).contains(&environment.change) && environment.low.is_none(), "{environment:?}");
+    assert!((0.6..0.8).contains(&environment.value) && environment.low.is_none(), "{environment:?}");
 }
 
 /// The contents of a stored record may be arbitrary.

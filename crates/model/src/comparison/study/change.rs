@@ -8,7 +8,7 @@
 
 use super::sliced_command::Unlike;
 use super::{View, latencies};
-use crate::comparison::finding::{Families, Interval, MetricFinding, ShiftPoint};
+use crate::comparison::finding::{Families, MetricFinding, ShiftPoint};
 use crate::comparison::record::Schedule;
 use crate::experiment::Metric;
 use crate::explained::FamilyFinding;
@@ -191,7 +191,7 @@ impl Judge<'_> {
             percent: shift.percent,
             baseline_ns: self.nanos(shift.baseline_ticks),
             candidate_ns: self.nanos(shift.candidate_ticks),
-            change: Interval::of(&shift.change(CONFIDENCE)),
+            change: shift.change(CONFIDENCE).bounded(),
         };
         shifts.map(point).collect()
     }
@@ -223,7 +223,7 @@ impl Judge<'_> {
             detected: found.evidence.excludes_zero(confidence),
             verdict,
             p_value: found.evidence.p_value().map(|p| (p * family.comparisons.max(1) as f64).min(1.0)),
-            typical: found.typical.as_ref().and_then(Interval::of),
+            typical: found.typical.and_then(Estimate::bounded),
             shape_changed: differs.is_some(),
             seconds_to_decide: half.and_then(|half| stopping::seconds_to_decide(self.seconds, half, rules.precision)),
             units,

@@ -3,19 +3,20 @@
 use super::View;
 use crate::comparison::record::{RoundRecord, Schedule};
 use crate::events::Events;
-use crate::explained::{self, Divided, ExplainingRounds, FEWEST_ROUNDS};
+use crate::explained::{self, DividedCost, ExplainingRounds, Explanation, FEWEST_ROUNDS};
 use crate::measured::Rounds;
 use crate::meter::{Meter, MeterStatus};
 use crate::record::Mode;
 
-/// Divides the costs of these comparisons. Without events although some were to be counted: why.
-pub(super) fn explain(record: View, sums: &Rounds, pairs: &[(usize, usize)]) -> (Divided, Option<String>) {
+/// Divides the costs of these comparisons.
+pub(super) fn explain(record: View, sums: &Rounds, pairs: &[(usize, usize)]) -> (Explanation, Vec<DividedCost>) {
     let header = record.header;
     let (cases, counter) = (sums.cases(), header.work_counter.as_ref());
     let rounds = ExplainingRounds { cases, host: &header.host, counter, rounds: record.explaining };
-    let divided = rounds.divide(sums, header.events.as_ref(), pairs);
-    let events = header.events.as_ref().filter(|_| divided.event_family.is_none());
-    (divided, events.map(|events| uncounted(events, record.explaining)))
+    let (mut explanation, costs) = rounds.divide(sums, header.events.as_ref(), pairs);
+    let events = header.events.as_ref().filter(|_| explanation.event_family.is_none());
+    explanation.events_reason = events.map(|events| uncounted(events, record.explaining));
+    (explanation, costs)
 }
 
 /// Why no events have been counted.

@@ -4,7 +4,7 @@
 //! Probes explain an answer and are no part of it, so they belong to no family: each interval holds alone.
 
 use super::View;
-use crate::comparison::finding::{BothArms, Interval, ProbeComparison};
+use crate::comparison::finding::{BothArms, ProbeComparison};
 use crate::comparison::record::{RoundRecord, SliceReading};
 use crate::measured::Rounds;
 use crate::probe::{Descriptor, Kind};
@@ -93,7 +93,7 @@ impl Compared<'_> {
         Some(BothArms {
             baseline: ratio_of_sums(&baselines, Neighbours::Independent)?.estimate(),
             candidate: ratio_of_sums(&candidates, Neighbours::Independent)?.estimate(),
-            change: ratio.and_then(|ratio| Interval::of(&ratio.change(CONFIDENCE))),
+            change: ratio.and_then(|ratio| ratio.change(CONFIDENCE).bounded()),
         })
     }
 
@@ -176,11 +176,11 @@ mod tests {
         let per_io = counter.per_io.as_ref().unwrap();
         near(per_io.baseline.value, 2.0);
         near(per_io.candidate.value, 3.0);
-        near(per_io.change.unwrap().change, 0.5);
+        near(per_io.change.unwrap().value, 0.5);
         assert!(counter.per_second.as_ref().unwrap().baseline.value > 100.0 && counter.mean.is_none());
         let mean = gauge.mean.as_ref().unwrap();
         near(mean.baseline.value, 10.0);
-        near(mean.change.unwrap().change, 1.0);
+        near(mean.change.unwrap().value, 1.0);
         assert!(gauge.per_io.is_none() && gauge.per_second.is_none() && gauge.reason.is_none());
     }
 

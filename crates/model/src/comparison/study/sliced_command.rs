@@ -341,7 +341,11 @@ mod tests {
             let finding = study(&record);
             let mut metrics = finding.cells.into_iter().next().unwrap().metrics;
             assert!(metrics["latency_mean"].reason.as_ref().unwrap().contains("frozen"));
-            (metrics.remove("bytes_per_second").unwrap(), metrics.remove("iops").unwrap(), finding.unexplained)
+            (
+                metrics.remove("bytes_per_second").unwrap(),
+                metrics.remove("iops").unwrap(),
+                finding.explanation.unexplained,
+            )
         };
         let (bytes, ios, unexplained) = studied("tcp", "", [43, 117], None);
         for metric in [&bytes, &ios] {

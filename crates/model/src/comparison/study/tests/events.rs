@@ -95,8 +95,8 @@ fn planted(case: usize) -> Vec<(&'static str, f64)> {
 }
 
 fn of<'a>(found: &'a CompareFinding, name: &str) -> &'a EventChange {
-    let event = found.cells[0].events.iter().find(|event| event.name == name);
-    event.unwrap_or_else(|| panic!("no {name}: {:?}", found.cells[0].events))
+    let event = found.cells[0].cost.events.iter().find(|event| event.name == name);
+    event.unwrap_or_else(|| panic!("no {name}: {:?}", found.cells[0].cost.events))
 }
 
 #[test]
@@ -105,19 +105,23 @@ fn a_planted_change_is_found_in_its_event_and_nowhere_else() {
     for seed in 0..40 {
         let found = study(&counted(Draft::default(), seed, 12, planted));
         let wakes = of(&found, WAKE);
-        assert!(wakes.detected && found.cells[0].events[0].name == WAKE, "{:?}", found.cells[0].events);
-        assert!((wakes.change_per_io.value - 0.5).abs() < 0.01, "{wakes:?}");
-        assert!((wakes.baseline.value - 1.0).abs() < 0.01, "{wakes:?}");
+        assert!(
+            wakes.per_io.detected && found.cells[0].cost.events[0].name == WAKE,
+            "{:?}",
+            found.cells[0].cost.events
+        );
+        assert!((wakes.per_io.change.value - 0.5).abs() < 0.01, "{wakes:?}");
+        assert!((wakes.per_io.baseline.value - 1.0).abs() < 0.01, "{wakes:?}");
         // Exact, with an interval without a width.
         let reads = of(&found, READ);
-        assert_eq!((reads.baseline, reads.candidate), (Estimate::exact(1.0), Estimate::exact(1.0)));
-        assert_eq!((reads.change_per_io, reads.detected), (Estimate::exact(0.0), false));
+        assert_eq!((reads.per_io.baseline, reads.per_io.candidate), (Estimate::exact(1.0), Estimate::exact(1.0)));
+        assert_eq!((reads.per_io.change, reads.per_io.detected), (Estimate::exact(0.0), false));
         // What iotoll does at both ends of a slice is in no event, and rare events are not tested.
-        let names: Vec<&str> = found.cells[0].events.iter().map(|event| event.name.as_str()).collect();
+        let names: Vec<&str> = found.cells[0].cost.events.iter().map(|event| event.name.as_str()).collect();
         assert!(!names.contains(&"syscalls:futex") && !names.contains(&RARE), "{names:?}");
-        elsewhere += usize::from(of(&found, TIMER).detected);
-        assert_eq!((found.counted_rounds, found.event_family.unwrap().comparisons), (12, 3));
-        assert_eq!(found.events_reason, None);
+        elsewhere += usize::from(of(&found, TIMER).per_io.detected);
+        assert_eq!((found.explanation.counted_rounds, found.explanation.event_family.unwrap().comparisons), (12, 3));
+        assert_eq!(found.explanation.events_reason, None);
     }
     // 1 in 60 by chance; 4 or more of 40 has a probability of 1 %.
     assert!(elsewhere <= 4, "{elsewhere} of 40");
@@ -130,7 +134,7 @@ fn identical_arms_show_no_event() {
     for seed in 0..100 {
         let draft = Draft { against_itself: true, axes: vec![axis.clone()], ..Draft::default() };
         let found = study(&counted(draft, seed, 12, |_| planted(0)));
-        shown += usize::from(found.cells.iter().flat_map(|cell| &cell.events).any(|event| event.detected));
+        shown += usize::from(found.cells.iter().flat_map(|cell| &cell.cost.events).any(|event| event.per_io.detected));
     }
     // At most 5 are expected; 11 or more has a probability of 1 %.
     assert!(shown <= 10, "{shown} of 100");
@@ -141,9 +145,9 @@ fn an_event_of_one_arm_only_is_all_change() {
     let one = |case: usize| if case == 0 { vec![(READ, 1.0)] } else { vec![("syscalls:io_uring_enter", 0.25)] };
     let found = study(&counted(Draft::default(), 1, 5, one));
     let (reads, enters) = (of(&found, READ), of(&found, "syscalls:io_uring_enter"));
-    assert_eq!((reads.change_per_io, reads.detected), (Estimate::exact(-1.0), true));
-    assert!((enters.change_per_io.value - 0.25).abs() < 1e-3 && enters.detected, "{enters:?}");
-    assert_eq!(enters.baseline, Estimate::exact(0.0));
+    assert_eq!((reads.per_io.change, reads.per_io.detected), (Estimate::exact(-1.0), true));
+    assert!((enters.per_io.change.value - 0.25).abs() < 1e-3 && enters.per_io.detected, "{enters:?}");
+    assert_eq!(enters.per_io.baseline, Estimate::exact(0.0));
 }
 
 /// Rounds that count see other numbers of switches than the undisturbed ones: the comparison has one figure of them.
@@ -158,8 +162,8 @@ fn context_switches_are_those_of_the_undisturbed_rounds() {
     let event = of(&found, CONTEXT_SWITCHES);
     let metric = &found.cells[0].metrics[Metric::ContextSwitchesPerIo.name()];
     assert_eq!((metric.baseline, metric.candidate), (Some(1.0), Some(2.0)));
-    assert_eq!((event.baseline, event.candidate), (Estimate::exact(1.0), Estimate::exact(2.0)));
-    assert!(event.detected);
+    assert_eq!((event.per_io.baseline, event.per_io.candidate), (Estimate::exact(1.0), Estimate::exact(2.0)));
+    assert!(event.per_io.detected);
 }
 
 /// Neither the answer nor accounts use these rounds.
@@ -171,9 +175,9 @@ fn the_answer_does_not_use_them() {
     let (with, without) = (study(&record), study(&alone));
     let json = |found: &CompareFinding| serde_json::to_value(&found.cells[0].metrics).unwrap();
     assert_eq!(json(&with), json(&without));
-    assert!(with.cells[0].accounts.is_empty() && with.cells[0].explained.is_none());
+    assert!(with.cells[0].cost.accounts.is_empty() && with.cells[0].cost.explained.is_none());
     assert!(with.method.contains("12 further rounds counted events, and are not in the answer"), "{}", with.method);
-    let reason = without.events_reason.as_deref().unwrap();
+    let reason = without.explanation.events_reason.as_deref().unwrap();
     assert!(reason.contains("use a longer --budget"), "{reason}");
     let told = without.head.warnings.iter().filter(|warning| warning.message == format!("no events per I/O: {reason}"));
     assert_eq!(told.count(), 1, "the user asked for them");
@@ -187,10 +191,14 @@ fn rounds_without_counts_of_a_case_do_not_count() {
         let SliceReading::Slice { after, .. } = &mut counted.reading else { unreachable!() };
         after.events.clear();
     }
-    assert_eq!(study(&record).counted_rounds, 4);
+    assert_eq!(study(&record).explanation.counted_rounds, 4);
     record.explaining.truncate(2);
     let found = study(&record);
-    assert!(found.cells[0].events.is_empty() && found.event_family.is_none() && found.events_reason.is_some());
+    assert!(
+        found.cells[0].cost.events.is_empty()
+            && found.explanation.event_family.is_none()
+            && found.explanation.events_reason.is_some()
+    );
 }
 
 #[test]
@@ -200,7 +208,7 @@ fn what_the_machine_cannot_count_has_a_reason() {
     record.header.events = Some(status(&[(WAKE, true, Reading::Taken(0)), ("net:odd", true, lacks())]));
     let found = study(&record);
     assert!(of(&found, WAKE).named);
-    assert_eq!(found.cells[0].events.len(), 1, "{:?}", found.cells[0].events);
+    assert_eq!(found.cells[0].cost.events.len(), 1, "{:?}", found.cells[0].cost.events);
     let warned = |found: &CompareFinding, text: &str| found.head.warnings.iter().any(|it| it.message.contains(text));
     assert!(warned(&found, "event net:odd: this kernel has no such tracepoint"), "{:?}", found.head.warnings);
     let refused = Events { reason: Some("iotoll lacks CAP_BPF".to_owned()), asked: true, ..Events::default() };
@@ -214,5 +222,5 @@ fn an_event_in_each_slice_is_no_event_of_an_io() {
     let one = |case: usize| vec![(READ, if case == 0 { 1.0 } else { 1.0 + 0.5 / IOS as f64 })];
     let found = study(&counted(Draft::default(), 1, 6, one));
     let reads = of(&found, READ);
-    assert!(!reads.detected && reads.change_per_io.value.abs() < 2e-4, "{reads:?}");
+    assert!(!reads.per_io.detected && reads.per_io.change.value.abs() < 2e-4, "{reads:?}");
 }

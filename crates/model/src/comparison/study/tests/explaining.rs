@@ -79,7 +79,7 @@ pub(super) fn planted(case: usize) -> Vec<f64> {
 }
 
 fn detected(found: &CompareFinding) -> Vec<&AccountChange> {
-    found.cells.iter().flat_map(|cell| &cell.accounts).filter(|account| account.detected).collect()
+    found.cells.iter().flat_map(|cell| &cell.cost.accounts).filter(|account| account.per_io.detected).collect()
 }
 
 #[test]
@@ -89,17 +89,17 @@ fn a_planted_difference_is_found_in_its_account_and_nowhere_else() {
         let found = study(&explained(Draft::default(), seed, 12, planted));
         let changed = detected(&found);
         let of = |name: &str| changed.iter().find(|account| account.name == name);
-        let net_rx = of("softirq net_rx").unwrap_or_else(|| panic!("{:?}", found.cells[0].accounts));
+        let net_rx = of("softirq net_rx").unwrap_or_else(|| panic!("{:?}", found.cells[0].cost.accounts));
         // 60 ns at 2 GHz.
-        let change = net_rx.change_cycles_per_io;
+        let change = net_rx.per_io.change;
         assert!((change.value - 120.0).abs() < 20.0 && change.low.unwrap() > 0.0, "{net_rx:?}");
         assert_eq!((net_rx.kind, net_rx.owner), (Some(AccountKind::Softirq), None));
-        assert!((net_rx.baseline.value - 600.0).abs() < 60.0, "{net_rx:?}");
-        assert_eq!(found.cells[0].accounts[0].name, "softirq net_rx");
+        assert!((net_rx.per_io.baseline.value - 600.0).abs() < 60.0, "{net_rx:?}");
+        assert_eq!(found.cells[0].cost.accounts[0].name, "softirq net_rx");
         elsewhere += usize::from(changed.len() > 1);
-        let sum: f64 = found.cells[0].accounts.iter().map(|account| account.change_cycles_per_io.value).sum();
-        let whole = found.cells[0].explained.unwrap();
-        assert!((sum - whole.change_cycles_per_io.value).abs() < 1e-6, "{sum} {whole:?}");
+        let sum: f64 = found.cells[0].cost.accounts.iter().map(|account| account.per_io.change.value).sum();
+        let whole = found.cells[0].cost.explained.unwrap();
+        assert!((sum - whole.change.value).abs() < 1e-6, "{sum} {whole:?}");
         assert_eq!((whole.rounds, whole.differs), (12, false));
     }
     // 2 of 40 by chance; 6 or more has a probability of 1 %.
@@ -113,7 +113,7 @@ fn identical_arms_show_no_account() {
     for seed in 0..100 {
         let draft = Draft { against_itself: true, axes: vec![axis.clone()], ..Draft::default() };
         let found = study(&explained(draft, seed, 12, |_| vec![800.0, 300.0, 50.0]));
-        assert!(found.cells.iter().all(|cell| cell.accounts.len() >= 3), "{:?}", found.cells[0].accounts);
+        assert!(found.cells.iter().all(|cell| cell.cost.accounts.len() >= 3), "{:?}", found.cells[0].cost.accounts);
         shown += usize::from(!detected(&found).is_empty());
     }
     // At most 5 are expected; 11 or more has a probability of 1 %.
@@ -140,10 +140,10 @@ fn the_answer_does_not_use_explaining_rounds() {
         json
     };
     assert_eq!(told(&with), told(&without));
-    assert!(without.cells[0].accounts.is_empty() && without.cells[0].explained.is_none());
+    assert!(without.cells[0].cost.accounts.is_empty() && without.cells[0].cost.explained.is_none());
     assert!(with.method.contains("12 further rounds kept accounts"), "{}", with.method);
-    let daemon = with.cells[0].accounts.iter().find(|account| account.name.contains("daemon"));
-    assert!(daemon.is_none_or(|daemon| daemon.baseline.value.abs() < 1.0), "{daemon:?}");
+    let daemon = with.cells[0].cost.accounts.iter().find(|account| account.name.contains("daemon"));
+    assert!(daemon.is_none_or(|daemon| daemon.per_io.baseline.value.abs() < 1.0), "{daemon:?}");
     let mut progress = Progress::new(&record.header);
     record.rounds.iter().for_each(|round| progress.add(round));
     assert!(progress.standing().is_some());
@@ -157,7 +157,7 @@ fn a_slice_without_accounts_counts_neither_with_time_nor_with_ios() {
     let mut second = whole.explaining.clone();
     parts(&mut second).for_each(|Parts { ends: [_, after], .. }| after.accounts = None);
     holes.explaining.iter_mut().zip(second).for_each(|(round, second)| round.slices.extend(second.slices));
-    let accounts = |record: &CompareRecord| study(record).cells[0].accounts.clone();
+    let accounts = |record: &CompareRecord| study(record).cells[0].cost.accounts.clone();
     assert_eq!(accounts(&holes), accounts(&whole));
     // A round without accounts of a case does not count; with too few rounds there are none.
     for round in holes.explaining.iter_mut().skip(2) {
@@ -177,18 +177,18 @@ fn a_process_that_the_load_wakes_in_one_slice_is_its_server_in_all() {
         }
     }
     let found = study(&record);
-    let named: Vec<&str> = found.cells[0].accounts.iter().map(|account| account.name.as_str()).collect();
+    let named: Vec<&str> = found.cells[0].cost.accounts.iter().map(|account| account.name.as_str()).collect();
     assert!(named.iter().all(|name| !name.contains("another process")), "{named:?}");
 }
 
 #[test]
 fn accounts_that_another_change_made_are_told() {
     let mut record = explained(Draft::default(), 9, 12, planted);
-    assert!(!study(&record).cells[0].explained.unwrap().differs);
+    assert!(!study(&record).cells[0].cost.explained.unwrap().differs);
     // Without accounts, the candidate costs as much as the baseline.
     record.rounds = explained(Draft::default(), 8, 12, |_| vec![800.0, 300.0, 50.0]).rounds;
-    let whole = study(&record).cells[0].explained.unwrap();
-    assert!(whole.differs && whole.undisturbed_change_cycles_per_io.unwrap().contains(0.0) == Some(true), "{whole:?}");
+    let whole = study(&record).cells[0].cost.explained.unwrap();
+    assert!(whole.differs && whole.undisturbed_change.unwrap().contains(0.0) == Some(true), "{whole:?}");
 }
 
 #[test]
@@ -204,14 +204,14 @@ fn beside_other_programs_accounts_are_those_of_the_load() {
         });
     }
     let found = study(&record);
-    let whole = found.cells[0].explained.unwrap();
+    let whole = found.cells[0].cost.explained.unwrap();
     assert!(whole.known_by_name && !whole.differs, "{whole:?}");
     // Without accounts nearly nothing is left of the cost: the accounts are of another one.
     let mut far = record.clone();
     far.rounds =
         explained(Draft::default(), 4, 12, |case| planted(case).iter().map(|nanos| nanos / 100.0).collect()).rounds;
-    assert!(study(&far).cells[0].explained.unwrap().differs);
-    assert!(found.cells[0].accounts.iter().all(|account| account.owner != Some(TaskOwner::Other)));
+    assert!(study(&far).cells[0].cost.explained.unwrap().differs);
+    assert!(found.cells[0].cost.accounts.iter().all(|account| account.owner != Some(TaskOwner::Other)));
     assert_eq!(detected(&found).iter().map(|account| account.name.as_str()).collect::<Vec<_>>(), ["softirq net_rx"]);
 }
 
@@ -237,8 +237,8 @@ fn executions_keep_accounts_from_window_to_window() {
         }
     });
     let accounts = |record: &CompareRecord| {
-        let all = study(record).cells[0].accounts.clone();
-        all.into_iter().map(|account| (account.name, account.change_cycles_per_io.value)).collect::<Vec<_>>()
+        let all = study(record).cells[0].cost.accounts.clone();
+        all.into_iter().map(|account| (account.name, account.per_io.change.value)).collect::<Vec<_>>()
     };
     for ((name, change), (same, expected)) in accounts(&executions).into_iter().zip(accounts(&slices)) {
         assert!(name == same && (change - expected).abs() < 1e-3, "{name}: {change} {expected}");
@@ -252,7 +252,7 @@ fn why_there_are_no_accounts_is_told_if_somebody_could_mend_it() {
     let mut reason = |status: Reading<String>, schedule: Schedule| {
         record.header.meters = vec![MeterStatus { meter: Meter::Accounts, status }];
         record.header.schedule = schedule;
-        study(&record).unexplained
+        study(&record).explanation.unexplained
     };
     let slices = Schedule::WholeRounds { slice_nanos: Nanos(SLICE) };
     let refused = || Reading::unavailable("this needs root");
@@ -282,6 +282,6 @@ fn explaining_rounds_are_lines_of_the_record() {
     let back = lines(5, true);
     assert_eq!(serde_json::to_value(&back).unwrap(), serde_json::to_value(&record).unwrap());
     let cut = study(&lines(3, false));
-    assert_eq!((cut.rounds, cut.cells[0].explained.unwrap().rounds), (5, 3));
-    assert!(study(&lines(0, true)).cells[0].explained.is_none());
+    assert_eq!((cut.rounds, cut.cells[0].cost.explained.unwrap().rounds), (5, 3));
+    assert!(study(&lines(0, true)).cells[0].cost.explained.is_none());
 }
