@@ -4,6 +4,7 @@
 use crate::arguments::Output;
 use crate::command_line::{Verb, flags_of};
 use crate::failure::INTERRUPTED;
+use crate::saving::Saving;
 use crate::signals::{self, LeftBehind};
 use crate::{compare, run, stdout};
 use lab::guardian::OwnFolder;
@@ -38,6 +39,8 @@ pub fn demo(output: &Output, words: &[String]) -> anyhow::Result<ExitCode> {
         // It is missing if the demo is ending at this moment.
         move || drop(std::fs::remove_dir_all(&folder))
     });
+    // What cannot be saved is refused before anything is measured.
+    Saving::prepare(output, "demo")?.abandon();
     let scratch = folder.path().join("scratch").display().to_string().replace(':', "\\:");
     let scratch = format!("--filename={scratch}");
     let is_table = output.shown.format == Format::Table;

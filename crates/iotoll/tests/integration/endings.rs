@@ -62,8 +62,8 @@ const SET: &str = "--candidate-set file:$PWD/knob=changed";
 
 /// In each word, `$RUN`, `$LONG`, `$SPIN` and `$SET` stand for the words above.
 const ENDINGS: [Ending; 23] = [
-    ("$RUN --filename=new --size=20g --fallocate=none", laid_out, &[INT, TERM, KILL], false),
-    ("$RUN --filename=mine --size=20g --fallocate=none", laid_out, &[INT, TERM, KILL], false),
+    ("$RUN --filename=new --size=8g --fallocate=none", laid_out, &[INT, TERM, KILL], false),
+    ("$RUN --filename=mine --size=8g --fallocate=none", laid_out, &[INT, TERM, KILL], false),
     // The clock readers run, the job does not.
     (
         "run --name=j --rw=randread --background 30s --filename=mine",

@@ -1,7 +1,7 @@
 //! `--events`: counts per I/O whose truth is known, also as changes, names that are refused, and what is left without the right.
 
-use super::iotoll::{Folder, number};
-use super::machine::{has, is_root, needs, skip};
+use super::iotoll::{Folder, items, number};
+use super::machine::{is_root, needs, skip};
 use serde_json::Value;
 
 /// Why nothing was counted; `None` if something was, and a line if it cannot be here.
@@ -48,41 +48,31 @@ fn the_default_events_are_counted_unless_the_user_wants_less() {
     panic!("never counted: {reasons:?}");
 }
 
-#[test]
-fn wrong_names_are_refused_with_the_nearest() {
-    let folder = Folder::new();
-    let job = "run --name=a --rw=write --filename=new --size=1m --events";
-    folder.iotoll(&format!("{job} shed")).run().refused(2, &["'shed'", "did you mean 'sched'?"]);
-    folder.iotoll(&format!("{job} sched_switch")).run().refused(2, &["did you mean 'sched:sched_switch'?"]);
-    folder.iotoll(&format!("{job} syscalls:pread46")).run().refused(2, &["did you mean 'syscalls:pread64'?"]);
-    if is_root() {
-        folder.iotoll(&format!("{job} sched:sched_wakin")).run().refused(2, &["did you mean 'sched:sched_waking'?"]);
-    }
-    folder.iotoll("cost --events block:,x -- touch new").run().refused(2, &["'block:' is no event"]);
-    assert!(folder.listing().is_empty(), "nothing was started");
-}
+/// What takes the right to count away from root.
+const LESS: [&str; 3] = ["setpriv", "--inh-caps=-all", "--bounding-set=-bpf,-perfmon,-sys_admin"];
 
 #[test]
 fn without_the_right_the_rest_is_measured_and_one_line_says_why() {
-    if is_root() && !has("setpriv") {
-        return skip("setpriv takes the right away, and is not here");
-    }
+    needs!("setpriv");
     let folder = Folder::with_file("data", 4 << 20);
-    let less = ["setpriv", "--inh-caps=-all", "--bounding-set=-bpf,-perfmon,-sys_admin"];
-    let under = if is_root() { &less[..] } else { &[] };
-    let job = "run --quiet --no-save --format json --filename=data --rw=randread --time_based --runtime=500ms";
-    let of = |events: &str| folder.iotoll(&format!("{job} {events}")).under(under).run().json();
+    let under = if is_root() { &LESS[..] } else { &[] };
+    let of = |words: &str| folder.iotoll(words).under(under).run().json();
     let told = |finding: &Value| {
-        let warnings = finding["warnings"].as_array().unwrap();
-        warnings.iter().filter(|it| it["message"].as_str().unwrap().contains("no events per I/O")).count()
+        items(&finding["warnings"]).filter(|it| it["message"].as_str().unwrap().contains("no events per I/O")).count()
     };
-    let finding = of("--events net,syscalls");
-    assert_eq!((finding["events"].as_array().map(Vec::len), told(&finding)), (Some(0), 1), "{finding}");
-    let reason = finding["phases"][0]["events_reason"].as_str().unwrap();
-    assert!(reason.contains("CAP_BPF") || reason.contains("kernel"), "{reason}");
-    assert!(number(&finding["phases"][0]["iops"]) > 0.0);
+    let lacks = |reason: &Value| reason.as_str().is_some_and(|why| why.contains("CAP_BPF") || why.contains("kernel"));
+    let job = "run --quiet --no-save --format json --filename=data --rw=randread --time_based --runtime=500ms";
+    let finding = of(&format!("{job} --events net,syscalls"));
+    assert_eq!((items(&finding["events"]).count(), told(&finding)), (0, 1), "{finding}");
+    let phase = &finding["phases"][0];
+    assert!(lacks(&phase["events_reason"]) && number(&phase["iops"]) > 0.0, "{phase}");
     // Those that nobody asked for are left out without a word; the accounts have the same reason.
-    assert_eq!(told(&of("")), 0);
+    assert_eq!(told(&of(job)), 0);
+    let finding = of(&format!("{COMPARE} --aa --budget 2s --events net,syscalls"));
+    assert!(told(&finding) == 1 && lacks(&finding["events_reason"]), "{}", finding["warnings"]);
+    assert!(number(&finding["rounds"]) >= 2.0, "nothing else is lost");
+    let none = folder.iotoll(&format!("{COMPARE} --aa --budget 1s --events none")).run().json();
+    assert_eq!((&none["events"], &none["events_reason"]), (&Value::Array(Vec::new()), &Value::Null));
 }
 
 const COMPARE: &str = "compare --quiet --no-save --format json --filename=data --rw=randread --bs=4k --invalidate=0";
@@ -132,27 +122,6 @@ fn a_comparison_finds_the_system_call_of_one_arm() {
         }
     }
     panic!("never one for each I/O of one arm: {seen:?}");
-}
-
-#[test]
-fn a_comparison_says_why_it_counts_nothing() {
-    let folder = Folder::with_file("data", 4 << 20);
-    folder.iotoll("compare --aa --rw=read --filename=data --events shed").run().refused(2, &["did you mean 'sched'?"]);
-    let aa = format!("{COMPARE} --aa --budget 2s");
-    let none = folder.iotoll(&format!("{aa} --events none")).run().json();
-    assert_eq!((&none["events"], &none["events_reason"]), (&Value::Array(Vec::new()), &Value::Null));
-    if is_root() && !has("setpriv") {
-        return skip("setpriv takes the right away, and is not here");
-    }
-    let less = ["setpriv", "--inh-caps=-all", "--bounding-set=-bpf,-perfmon,-sys_admin"];
-    let under = if is_root() { &less[..] } else { &[] };
-    let finding = folder.iotoll(&format!("{aa} --events net,syscalls")).under(under).run().json();
-    let reason = finding["events_reason"].as_str().unwrap();
-    assert!(reason.contains("CAP_BPF") || reason.contains("kernel"), "{reason}");
-    let warnings = finding["warnings"].as_array().unwrap();
-    let told = |it: &&Value| it["message"].as_str().unwrap() == format!("no events per I/O: {reason}");
-    assert_eq!(warnings.iter().filter(told).count(), 1, "{warnings:?}");
-    assert!(number(&finding["rounds"]) >= 2.0, "nothing else is lost");
 }
 
 mod long {
