@@ -20,7 +20,7 @@ const fn starter(program: &'static str, valued: &'static str, long: &'static str
 }
 
 /// From their manuals (util-linux 2.38, coreutils 9.1, sudo 1.9, numactl 2.0).
-static STARTERS: [Starter; 16] = [
+static STARTERS: [Starter; 17] = [
     starter("chrt", "TPD", "sched-runtime sched-period sched-deadline", 1),
     starter("env", "uCS", "unset chdir split-string", 0),
     starter("ionice", "cn", "class classdata", 0),
@@ -30,6 +30,12 @@ static STARTERS: [Starter; 16] = [
     starter("numactl", "iNmCpPw", "interleave cpunodebind membind physcpubind preferred weighted-interleave", 0),
     starter("prlimit", "", "", 0),
     starter("runuser", "ugGswTP", "user group supp-group shell whitelist-environment", 0),
+    starter(
+        "setpriv",
+        "",
+        "ambient-caps inh-caps bounding-set ruid euid rgid egid reuid regid groups securebits pdeathsig selinux-label apparmor-profile",
+        0,
+    ),
     starter("setsid", "", "", 0),
     starter("stdbuf", "ioe", "input output error", 0),
     starter(
@@ -223,6 +229,7 @@ mod tests {
             ("stdbuf -oL fio j", "fio j"),
             ("ionice -c2 -n 0 setsid fio j", "fio j"),
             ("runuser -u other -- fio j", "fio j"),
+            ("setpriv --reuid other --clear-groups fio j", "fio j"),
             ("timeout 10 fio j", "fio j"),
             ("timeout -s INT -k 5 1m fio j", "fio j"),
             ("timeout --signal=INT --kill-after 5 10 nice fio j", "fio j"),
