@@ -5,7 +5,7 @@ use crate::failure::{self, bad};
 use lab::store::{RECORD, RecordFolder, Saved, Saver};
 use model::finding::RunFinding;
 use model::record::Record;
-use report::{Finding, Format, Ink, PAGE, ProfileFile, profile_files};
+use report::{Finding, Format, Ink, PAGE};
 use std::io::Write;
 use std::path::Path;
 
@@ -62,9 +62,8 @@ pub fn grown_in(folder: &Path) -> Saved {
 
 /// Writes a profile, if there is one, for programs that draw and compare profiles.
 pub fn write_profile(folder: &Path, finding: &RunFinding) -> anyhow::Result<()> {
-    let mut files = profile_files(finding).into_iter();
-    files
-        .try_for_each(|ProfileFile { name, contents }| write_file(&folder.join(name), "writing the profile", &contents))
+    report::folded(finding)
+        .map_or(Ok(()), |stacks| write_file(&folder.join("profile.folded"), "writing the profile", stacks.as_bytes()))
 }
 
 /// Writes a file beside a record; `doing` says what that is.

@@ -13,7 +13,7 @@ use crate::document::{
 };
 use crate::number::{self, COUNT, CYCLES, MISSING, Scale};
 use crate::phrase::{name, seed_form, short_name, tied};
-use crate::{events, explained, limits, provenance, published, stored};
+use crate::{explained, limits, provenance, published, stored};
 use model::blast::BlastFinding;
 use model::blast::finding::{Packets, PointFinding};
 use model::blast::record::Counted;
@@ -151,7 +151,6 @@ fn sections(finding: &BlastFinding) -> Vec<Section> {
     let mut sections = vec![Section::new("", vec![points(finding), laws(finding)])];
     let explained = Section::on_page("Where the cycles of a packet go", explained::of_packets(finding));
     sections.push(if finding.points.len() > 1 { explained.in_full() } else { explained });
-    sections.push(Section::on_page("What the kernel does for a packet", events::of_packets(finding)).in_full());
     sections.extend(limits::section(&finding.head.limits, "point"));
     sections.extend([
         Section::new("Beside published figures", published::of_packets(finding)).in_full(),
@@ -270,7 +269,6 @@ fn curves(finding: &BlastFinding) -> Vec<Chart> {
     let methods = subjects(finding);
     let chart = |title: &str, units, of: fn(&PointFinding) -> Option<Estimate>| Chart {
         title: title.to_owned(),
-        of: String::new(),
         x: Axis::Named(numbers.iter().map(|number| (f64::from(*number), number.to_string())).collect()),
         y: Axis::Amount { units, from_zero: true },
         marks: Vec::new(),

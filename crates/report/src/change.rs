@@ -55,15 +55,6 @@ impl Change {
         self.ends().map_or_else(|| MISSING.to_owned(), |(low, high)| format!("[{}, {}]", end(low), end(high)))
     }
 
-    /// "-0.9 to +0.5 %": only the interval.
-    pub fn range(self) -> String {
-        if self.says_nothing() {
-            return SAYS_NOTHING.to_owned();
-        }
-        let ends = self.ends().map(|(low, high)| format!("{} to {} %", self.signed(low), self.signed(high)));
-        ends.unwrap_or_else(|| MISSING.to_owned())
-    }
-
     /// "+3.1 % [2.6, 3.7]", or a note that there is no interval.
     pub fn whole(self) -> String {
         match (self.value, self.ends()) {
@@ -161,7 +152,10 @@ mod tests {
     fn an_interval_of_all_magnitudes_says_nothing() {
         let all = change(49.96, -1.0, 3.6e133);
         assert_eq!(all.whole(), format!("{MISSING} (the interval says nothing)"));
-        assert_eq!((all.percent(), all.interval(), all.drawn()), (MISSING.to_owned(), all.range(), Raw::None));
+        assert_eq!(
+            (all.percent(), all.interval(), all.drawn()),
+            (MISSING.to_owned(), SAYS_NOTHING.to_owned(), Raw::None)
+        );
         for wide in [change(49.96, -0.99, 3.6e133), change(49.96, -1.0, 600.0)] {
             assert!(wide.whole().starts_with("+4996 % [-"), "{}", wide.whole());
         }

@@ -16,17 +16,15 @@ mod tests;
 
 use crate::document::{Audience, Block, Body, Document, Fact, Fold, Note, Section};
 use crate::number::bare_percent;
-use crate::{contents, events, explained, probes, provenance, words, workload};
+use crate::{contents, explained, probes, provenance, words, workload};
 use model::comparison::CompareFinding;
 use model::comparison::finding::CellFinding;
 use model::experiment::Metric;
 
 /// The document of a comparison.
 pub fn document(finding: &CompareFinding) -> Document {
-    let glance = Block::new("", Body::Figures(answer::figures(finding))).of(Audience::PAGE);
-    let mut sections = vec![Section::new("", vec![glance]), changes(finding)];
-    let counted = contents::candidates(finding).into_iter().flat_map(|arm| events::of_comparison(finding, arm));
-    sections.push(Section::on_page("Where the change is", explained::of_comparison(finding, counted)));
+    let mut sections = vec![changes(finding)];
+    sections.push(Section::on_page("Where the change is", explained::of_comparison(finding)));
     sections.push(along(finding));
     sections.push(Section::new("", probes::of_comparison(finding)).in_full());
     sections.extend(section::sections(finding));
@@ -58,7 +56,7 @@ fn is_first(metric: Metric, targets: &[Metric]) -> bool {
 
 /// The tables of all arms. In a sweep, metrics that are not targets are folded.
 fn changes(finding: &CompareFinding) -> Section {
-    let targets = contents::targets(finding);
+    let targets = &finding.targets;
     let several = contents::candidates(finding).len() > 1;
     let mut blocks = Vec::new();
     let mut said: Vec<Note> = Vec::new();

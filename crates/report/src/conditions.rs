@@ -1,6 +1,6 @@
 //! The conditions of runs and comparisons in words: regimes, and where reads came from.
 
-use crate::document::{Column, Note, Table, Tone};
+use crate::document::{Cell, Column, Note, Table, Tone};
 use crate::number::{self, BYTES, COUNT, CYCLES, MISSING, Scale};
 use crate::phrase::tied;
 use model::comparison::CompareFinding;
@@ -8,7 +8,7 @@ use model::comparison::finding::{CaseCache, RoundsRegime};
 use model::comparison::record::CacheCondition;
 use model::elided_list::elided_list;
 use model::experiment::Work;
-use model::finding::{JobFinding, PhaseFinding, RegimeFinding, RunFinding};
+use model::finding::{JobFinding, PhaseFinding, RunFinding};
 use model::page_cache::{CacheFinding, CacheState};
 
 /// Texts for reasons that scripts know by a word.
@@ -96,11 +96,7 @@ fn reads(finding: &CompareFinding, cases: &[&CaseCache]) -> String {
     // A command may read pipes and sockets, too.
     let is_command = finding.cases.iter().any(|case| matches!(case.plan, Work::Command(_)));
     let memory = if is_command { "not from storage" } else { "from memory" };
-    let from = |part: f64| match part {
-        0.0 => format!("{} of reads {memory}", tied("100 %")),
-        part if part < model::page_cache::WARM => format!("{} of reads {memory}", tied("> 99.9 %")),
-        part => format!("{} of reads from storage", tied(&number::percent(part))),
-    };
+    let from = |part: f64| source(Some(part), "reads", memory);
     let known: Vec<(&CaseCache, f64)> =
         cases.iter().filter_map(|case| Some((*case, case.reads_from_storage_fraction?))).collect();
     let least = known.iter().map(|(_, part)| *part).fold(f64::INFINITY, f64::min);
@@ -109,7 +105,7 @@ fn reads(finding: &CompareFinding, cases: &[&CaseCache]) -> String {
         return "no reads".to_owned();
     }
     if known.is_empty() {
-        return format!("{MISSING} unknown where reads came from");
+        return source(None, "reads", memory);
     }
     if known.len() < cases.len() || most - least < 0.01 {
         return if most - least < 0.01 { from(most) } else { format!("up to {}", from(most)) };
@@ -131,13 +127,25 @@ const DIRTY: u64 = 1 << 20;
 pub(crate) const DIRECT_FROM_MEMORY: &str =
     "served from memory: storage delivered nothing, or the file system (FUSE, virtiofs) does not account its reads";
 
-/// Where the reads of jobs came from: "page cache: warm, 100 % of reads came from memory".
+/// Where the reads of jobs came from: "page cache: warm, 100 % of reads from memory".
 pub fn page_cache(cache: &CacheFinding) -> String {
-    let mut text = format!("page cache: {}", state(cache));
+    let reads = || source(cache.reads_from_storage_fraction, "reads", "from memory");
+    let state = match cache.state {
+        CacheState::Warm => format!("warm, {}", reads()),
+        CacheState::Cold => format!("cold, {}", reads()),
+        CacheState::Warming => format!("cold and warming, {}", reads()),
+        CacheState::Partial => format!("partly cached, {}", reads()),
+        CacheState::Written => "used for writes".to_owned(),
+        CacheState::Bypassed => "bypassed (direct=1)".to_owned(),
+        CacheState::DirectFromMemory => format!("bypassed (direct=1), {DIRECT_FROM_MEMORY}"),
+        CacheState::Unknown => source(None, "reads", ""),
+    };
+    let mut text = format!("page cache: {state}");
     if matches!(cache.state, CacheState::Warming | CacheState::Partial)
         && let (Some(before), Some(after)) = (cache.resident_before_fraction, cache.resident_after_fraction)
     {
-        text += &format!("; {} of the files cached before, {} after", percent(before), percent(after));
+        let [before, after] = [before, after].map(|part| tied(&number::percent(part)));
+        text += &format!("; {before} of the files cached before, {after} after");
     }
     text += &left_dirty(cache);
     if cache.dropped && cache.state != CacheState::Warm {
@@ -154,64 +162,22 @@ fn left_dirty(cache: &CacheFinding) -> String {
     })
 }
 
-/// Where the reads of a command came from: "reads: 31 % of the bytes came from storage".
+/// Where the reads of a command came from: "reads: 31 % of the bytes from storage".
 pub fn storage(cache: &CacheFinding) -> String {
-    let bytes = cache.storage_read_bytes.map(|bytes| tied(&number::with_unit(BYTES, bytes)));
-    let reads = match (cache.reads_from_storage_fraction, bytes) {
-        (Some(_), _) if cache.state == CacheState::Warm => {
-            format!("reads: {} of the bytes came from memory", from_memory(cache))
-        }
-        (Some(part), _) => format!("reads: {} of the bytes came from storage", percent(part)),
-        (None, Some(bytes)) => format!("reads: {bytes} came from storage"),
-        (None, None) => format!("reads: {MISSING} from storage or memory is unknown"),
-    };
-    reads + &left_dirty(cache)
+    let bytes = cache.storage_read_bytes.filter(|_| cache.reads_from_storage_fraction.is_none());
+    let reads = bytes.map(|bytes| format!("{} came from storage", tied(&number::with_unit(BYTES, bytes))));
+    let reads = reads.unwrap_or_else(|| source(cache.reads_from_storage_fraction, "the bytes", "from memory"));
+    format!("reads: {reads}{}", left_dirty(cache))
 }
 
-fn state(cache: &CacheFinding) -> String {
-    let from_disk = || match cache.reads_from_storage_fraction {
-        Some(part) => format!("{} of reads went to storage", percent(part)),
-        None => "the kernel does not report how many reads went to storage".to_owned(),
-    };
-    match cache.state {
-        CacheState::Warm => format!("warm, {} of reads came from memory", from_memory(cache)),
-        CacheState::Cold => format!("cold, {}", from_disk()),
-        CacheState::Warming => format!("cold and warming: {}", from_disk()),
-        CacheState::Partial => format!("partly cached: {}", from_disk()),
-        CacheState::Written => "used for writes".to_owned(),
-        CacheState::Bypassed => "bypassed (direct=1)".to_owned(),
-        CacheState::DirectFromMemory => format!("bypassed (direct=1), {DIRECT_FROM_MEMORY}"),
-        CacheState::Unknown => format!("{MISSING} the kernel does not report where reads came from"),
+/// "31 % of reads from storage": where a part of them came from. `memory` says where the others may come from.
+fn source(from_storage: Option<f64>, what: &str, memory: &str) -> String {
+    match from_storage {
+        None => format!("{MISSING} unknown where {what} came from"),
+        Some(0.0) => format!("{} of {what} {memory}", tied("100 %")),
+        Some(part) if part < model::page_cache::WARM => format!("{} of {what} {memory}", tied("> 99.9 %")),
+        Some(part) => format!("{} of {what} from storage", tied(&number::percent(part))),
     }
-}
-
-fn from_memory(cache: &CacheFinding) -> String {
-    match cache.reads_from_storage_fraction {
-        Some(part) if part > 0.0 => tied("> 99.9 %"),
-        _ => tied("100 %"),
-    }
-}
-
-fn percent(fraction: f64) -> String {
-    tied(&number::percent(fraction))
-}
-
-/// "12.6 k IOPS for 0.8 s, then 1.31 M IOPS for 2.2 s".
-fn regimes(regimes: &[RegimeFinding]) -> String {
-    let one = |regime: &RegimeFinding| {
-        let rate = match (regime.iops, regime.storage_bytes_per_second) {
-            (Some(iops), _) => format!("{} IOPS", number::with_unit(COUNT, iops)),
-            (None, Some(bytes)) => format!("{} from storage", number::bytes_per_second(bytes)),
-            (None, None) => MISSING.to_owned(),
-        };
-        match regime.executions() {
-            Some(executions) => format!("{} in {}", tied(&rate), tied(&executions)),
-            None => {
-                format!("{} for {}", tied(&rate), tied(&number::seconds(regime.end_seconds - regime.begin_seconds)))
-            }
-        }
-    };
-    elided_list(&regimes.iter().map(one).collect::<Vec<_>>(), ", then ")
 }
 
 /// The number of regimes, capitalized.
@@ -248,43 +214,44 @@ pub fn is_mixed(finding: &RunFinding, job: &JobFinding) -> bool {
 /// A note instead of one mean, if the rate stepped.
 pub fn regimes_in_words(phase: &PhaseFinding) -> Option<Note> {
     let last = phase.regimes.last()?;
-    let (how_many, which) = (how_many(phase), regimes(&phase.regimes));
-    let text = match (last.iops, phase.cycles_per_io) {
-        (Some(_), None) => format!("{how_many}, no single mean: {which}"),
-        (Some(_), Some(_)) => format!("{how_many}: {which}"),
-        (None, _) => format!("{how_many}: {which}; the figures cover all of it"),
+    let what = match (last.iops, phase.cycles_per_io) {
+        (Some(_), None) => ", no single mean",
+        (Some(_), Some(_)) => "",
+        (None, _) => "; the figures cover all of it",
     };
-    Some(Note::new(Tone::Notice, text))
+    Some(Note::new(Tone::Notice, how_many(phase) + what))
 }
 
-/// Each regime with its cost, one row each. `None` if the I/Os of a regime are unknown.
-pub fn table(phase: &PhaseFinding) -> Option<Table> {
-    phase.regimes.iter().find(|regime| regime.iops.is_some())?;
+/// Each regime with its cost, one row each.
+pub fn table(phase: &PhaseFinding) -> Table {
     let mut table = Table::new(vec![
         Column::rows("time"),
         Column::number("cycles/IO"),
         Column::text("95 %"),
         Column::number("own cycles/IO").spare(1),
-        Column::number("IOPS"),
+        Column::number("rate"),
         Column::number("from storage").spare(0),
     ]);
     for regime in &phase.regimes {
         let begin = if regime.begin_seconds > 0.0 { number::seconds(regime.begin_seconds) } else { "0 s".to_owned() };
         let span = format!("{begin} to {}", number::seconds(regime.end_seconds));
-        let span = regime.executions().unwrap_or(span);
         let interval = regime.cycles_per_io.zip(regime.cycles_per_io_low.zip(regime.cycles_per_io_high));
-        table.row(vec![
-            span.into(),
-            number::net(regime.cycles_per_io, |cycles| number::with_unit(CYCLES, cycles)).into(),
-            interval
-                .map_or_else(|| MISSING.to_owned(), |(value, (low, high))| Scale::of(CYCLES, value).interval(low, high))
-                .into(),
-            number::known(CYCLES, regime.thread_cycles_per_io).into(),
-            number::known(COUNT, regime.iops).into(),
-            regime.from_storage_fraction.map_or_else(|| MISSING.to_owned(), number::percent).into(),
-        ]);
+        let interval = interval.map(|(value, (low, high))| Scale::of(CYCLES, value).interval(low, high));
+        let rate = match (regime.iops, regime.storage_bytes_per_second) {
+            (Some(iops), _) => Some(format!("{} IOPS", number::with_unit(COUNT, iops))),
+            (None, bytes) => bytes.map(|bytes| format!("{} from storage", number::bytes_per_second(bytes))),
+        };
+        let cells = [
+            Some(regime.executions().unwrap_or(span)),
+            Some(number::net(regime.cycles_per_io, |cycles| number::with_unit(CYCLES, cycles))),
+            interval,
+            Some(number::known(CYCLES, regime.thread_cycles_per_io)),
+            rate,
+            regime.from_storage_fraction.map(number::percent),
+        ];
+        table.row(cells.map(|cell| Cell::from(cell.unwrap_or_else(|| MISSING.to_owned()))).to_vec());
     }
-    Some(table)
+    table
 }
 
 #[cfg(test)]
@@ -373,11 +340,11 @@ mod tests {
     #[test]
     fn the_source_of_reads_is_one_sentence() {
         let of = |state, fraction| plain(&page_cache(&cache(state, fraction)));
-        assert_eq!(of(CacheState::Warm, Some(0.0)), "page cache: warm, 100 % of reads came from memory");
-        assert_eq!(of(CacheState::Warm, Some(0.0004)), "page cache: warm, > 99.9 % of reads came from memory");
+        assert_eq!(of(CacheState::Warm, Some(0.0)), "page cache: warm, 100 % of reads from memory");
+        assert_eq!(of(CacheState::Warm, Some(0.0004)), "page cache: warm, > 99.9 % of reads from memory");
         assert_eq!(
             of(CacheState::Warming, Some(0.31)),
-            "page cache: cold and warming: 31 % of reads went to storage; 0 % of the files cached before, 100 % after"
+            "page cache: cold and warming, 31 % of reads from storage; 0 % of the files cached before, 100 % after"
         );
         assert_eq!(of(CacheState::Bypassed, None), "page cache: bypassed (direct=1)");
         let dropped = CacheFinding { dropped: true, ..cache(CacheState::Cold, Some(1.0)) };
@@ -392,28 +359,9 @@ mod tests {
     #[test]
     fn reads_of_a_command_are_shown_as_fraction_or_bytes() {
         let of = |state, fraction| plain(&storage(&cache(state, fraction)));
-        assert_eq!(of(CacheState::Partial, Some(0.31)), "reads: 31 % of the bytes came from storage");
-        assert_eq!(of(CacheState::Warm, Some(0.0)), "reads: 100 % of the bytes came from memory");
+        assert_eq!(of(CacheState::Partial, Some(0.31)), "reads: 31 % of the bytes from storage");
+        assert_eq!(of(CacheState::Warm, Some(0.0)), "reads: 100 % of the bytes from memory");
         let unknown = CacheFinding { storage_read_bytes: Some(1.5e9), ..cache(CacheState::Unknown, None) };
         assert_eq!(plain(&storage(&unknown)), "reads: 1.40 GiB came from storage");
-    }
-
-    #[test]
-    fn regimes_are_listed_in_order() {
-        let regime = |begin, end, iops| RegimeFinding {
-            begin_seconds: begin,
-            end_seconds: end,
-            iops: Some(iops),
-            ..RegimeFinding::default()
-        };
-        let two = [regime(0.0, 0.8, 12.6e3), regime(0.8, 3.0, 1.31e6)];
-        assert_eq!(plain(&regimes(&two)), "12.6 k IOPS for 800 ms, then 1.31 M IOPS for 2.20 s");
-        let of = |regime: RegimeFinding, first, last| RegimeFinding {
-            first_execution: Some(first),
-            last_execution: Some(last),
-            ..regime
-        };
-        let executions = [of(two[0], 1, 1), of(two[1], 2, 5)];
-        assert_eq!(plain(&regimes(&executions)), "12.6 k IOPS in execution 1, then 1.31 M IOPS in executions 2 to 5");
     }
 }

@@ -80,11 +80,6 @@ pub fn has_value(metric: &MetricFinding) -> bool {
     metric.baseline.is_some() || metric.candidate.is_some() || metric.change.is_some()
 }
 
-/// The metrics that the answer covers.
-pub fn targets(finding: &CompareFinding) -> Vec<Metric> {
-    finding.targets.clone()
-}
-
 /// Why metrics have no value, grouped by reason: "p99 latency, p99.9 latency: too few I/Os".
 pub fn reasons(cells: &[&CellFinding]) -> Vec<String> {
     let lacking = Metric::ALL.into_iter().filter_map(|metric| {

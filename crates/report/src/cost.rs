@@ -16,7 +16,7 @@ pub(crate) mod fixture;
 mod tests;
 
 use crate::document::{Audience, Block, Document, Fact, Section};
-use crate::{events, limits, phrase, placement, probes, provenance, stored, workload};
+use crate::{limits, phrase, placement, probes, provenance, stored, workload};
 use model::elided_list::{distinct, elided_list};
 use model::finding::{PhaseFinding, RunFinding};
 
@@ -28,21 +28,21 @@ const ROWS: [usize; 2] = [6, 3];
 
 /// The document of a run or a command.
 pub fn document(finding: &RunFinding) -> Document {
-    let mut sections = vec![Section::new("", phase::totals(finding))];
+    let mut sections = Vec::new();
     for (index, phase) in finding.phases.iter().enumerate() {
         let one = |block| Section::new("", vec![block]);
         sections.push(phase::section(finding, index, phase));
         sections.push(series::section(phase));
         sections.push(Section::new("", spent::blocks(phase, &suffix(finding, phase), rows(finding, phase))));
         sections.extend(symbols::section(finding, phase, &suffix(finding, phase)));
-        sections.extend(events::of_phase(finding, phase, &suffix(finding, phase)).map(Block::in_full).map(one));
-        sections.push(Section::new("", meters::blocks(finding, index, phase)));
+        sections.extend(spent::events(finding, phase, &suffix(finding, phase)).map(Block::in_full).map(one));
+        sections.push(one(meters::block(finding, index, phase)));
         sections.extend(probes::of_phase(phase, &suffix(finding, phase)).map(Section::in_full));
     }
     sections.extend(stored::of_run(finding).map(|block| Section::new("", vec![block])));
     sections.extend(limits::section(&finding.head.limits, "place"));
     sections.push(Section::new("", vec![jobs::block(finding)]));
-    sections.push(Section::new("", vec![jobs::latencies(finding), jobs::curves(finding)]).in_full());
+    sections.push(Section::new("", vec![jobs::latencies(finding)]).in_full());
     Document {
         kind: if finding.counted_by.is_some() { "iotoll cost" } else { "iotoll run" }.to_owned(),
         lead: "What one I/O cost, in cycles of the whole machine".to_owned(),

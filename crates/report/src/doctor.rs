@@ -4,8 +4,9 @@
 //! passed check takes one line. All texts come from the diagnosis; this file only adds marks and the order.
 
 use crate::document::{Audience, Block, Body, Document, Fact, Note, Section, Sentence, Tone};
-use crate::number::{self, BYTES, NANOS};
+use crate::number::{self, BYTES};
 use crate::phrase::units_tied;
+use crate::provenance;
 use model::doctor::{Check, Diagnosis, State};
 use model::reading::Reading;
 use model::record::Host;
@@ -43,15 +44,8 @@ fn tone(state: State) -> Tone {
 }
 
 fn machine(host: &Host) -> String {
-    let hypervisor = host.hypervisor.as_ref().map_or_else(String::new, |name| format!(" under {name}"));
-    let cpus = if host.cpus == 1 { "1 CPU".to_owned() } else { format!("{} CPUs", host.cpus) };
-    units_tied(&format!(
-        "{}, {cpus}, {} of memory, clock {}, Linux {}{hypervisor}",
-        host.cpu_model,
-        number::with_unit(BYTES, host.memory.as_f64()),
-        number::gigahertz(host.tsc_hertz),
-        host.kernel,
-    ))
+    let (memory, clock) = (number::with_unit(BYTES, host.memory.as_f64()), number::gigahertz(host.tsc_hertz));
+    units_tied(&format!("{}, {memory} of memory, clock {clock}", provenance::machine(host)))
 }
 
 fn check(check: &Check) -> Vec<Fact> {
@@ -72,22 +66,8 @@ fn meters(diagnosis: &Diagnosis) -> Vec<Fact> {
 }
 
 fn speeds(diagnosis: &Diagnosis) -> Vec<Fact> {
-    let canaries = &diagnosis.canaries;
-    let nanos = |nanos: f64| number::with_unit(NANOS, nanos);
-    let reading = |reading: &Reading<f64>| match reading {
-        Reading::Taken(value) => nanos(*value),
-        Reading::Unavailable(reason) => reason.clone(),
-    };
-    let memcpy = format!("{} GB/s", number::significant(canaries.memcpy_gigabytes_per_second));
-    [
-        ("null system call", nanos(canaries.null_system_call_nanos)),
-        ("context switch", reading(&canaries.context_switch_nanos)),
-        ("wake-up", reading(&canaries.wake_up_nanos)),
-        ("clock reading", nanos(canaries.clock_read_nanos)),
-        ("memory copy", memcpy),
-    ]
-    .map(|(label, text)| Fact::new(label, units_tied(&text)))
-    .to_vec()
+    let told = provenance::canaries(std::slice::from_ref(&diagnosis.canaries)).into_iter();
+    told.map(|(label, text)| Fact::new(label, units_tied(&text))).collect()
 }
 
 #[cfg(test)]
@@ -179,7 +159,7 @@ Problems
         let text = terminal(&diagnosis(), Ink::Plain, 100);
         assert!(text.contains("Passed\n  ✓ kernel clock  tsc, 25 ns a reading\n\n"), "{text}");
         assert!(text.contains("  ? pmu   unavailable: this machine offers no hardware counter\n"), "{text}");
-        assert!(text.contains("  context switch    1.23 µs\n  wake-up           needs two CPUs\n"), "{text}");
+        assert!(text.contains("  context switch  1.23 µs\n  wake-up         needs two CPUs\n"), "{text}");
     }
 
     #[test]

@@ -162,13 +162,6 @@ pub struct Figure {
     pub tone: Tone,
     /// Its interval in words.
     pub interval: Option<String>,
-    /// The interval to draw, and its scale.
-    pub drawing: Option<(Interval, Scale)>,
-    /// A note below it.
-    pub note: String,
-    pub verdict: Option<Note>,
-    /// Instead of a value: the count of each verdict, and whether the verdict is a "maybe small" one.
-    pub counts: Vec<(Tone, bool, usize)>,
 }
 
 impl Figure {

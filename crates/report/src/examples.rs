@@ -1,6 +1,6 @@
 //! For tests: findings of every kind.
 
-use crate::{Finding, blast, compare, cost, doctor, experiment, ftq, guest, history};
+use crate::{Finding, blast, compare, cost, doctor, ftq, guest, history, plan};
 use model::envelope::Kind;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -27,7 +27,7 @@ pub fn measured() -> Examples {
 pub fn all() -> Examples {
     let others: [(&str, Box<dyn Finding>); 3] = [
         ("doctor", Box::new(doctor::fixture())),
-        ("experiment", Box::new(experiment::fixture())),
+        ("experiment", Box::new(plan::fixture())),
         ("history", Box::new(history::fixture::upgraded())),
     ];
     measured().into_iter().chain(others.map(|(name, finding)| (name.to_owned(), finding))).collect()

@@ -1,116 +1,344 @@
-//! Changes of cycles and counts, with their signs: what explaining rounds found.
+//! What explaining rounds found of two measurements: how the change of the cost divides into accounts and functions, and which events of
+//! the kernel change with it. Of a comparison, and of a blast, whose points stand beside the first one.
 
 use crate::contents;
-use crate::document::{
-    Audience, Block, Body, Calls, Cell, Column, Draw, FlameGraph, Interval, Note, Raw, Scale as DrawnScale, Span,
-    Table, Tone,
-};
-use crate::number::{self, COUNT, CYCLES, MISSING, Scale, Units};
+use crate::document::{Audience, Block, Body, Calls, Cell, FlameGraph, Note, Table, Tone};
+use crate::number::{self, COUNT, CYCLES, Scale, Units};
+use crate::parts::{self, Kind, Part, interval, signed, with_unit};
 use crate::phrase::{name, short_name, shortened, tied};
 use model::blast::BlastFinding;
-use model::blast::finding::PointFinding;
 use model::comparison::CompareFinding;
 use model::comparison::finding::CellFinding;
-use model::explained::{AccountChange, ExplainedFinding, FamilyFinding, SymbolChange};
+use model::events::{SYSTEM_CALLS, meaning};
+use model::experiment::Metric;
+use model::explained::{AccountChange, EventChange, ExplainedFinding, FamilyFinding, SymbolChange};
 use model::stats::Estimate;
-use std::collections::BTreeMap;
 
-/// The unit of changes: that in which the largest of them has three digits.
-pub(crate) fn scale(changes: impl Iterator<Item = f64>) -> Scale {
-    scale_of(CYCLES, changes)
-}
-
-/// The same of any quantity.
-pub(crate) fn scale_of(units: Units, changes: impl Iterator<Item = f64>) -> Scale {
-    Scale::of(units, changes.map(f64::abs).filter(|change| change.is_finite()).fold(0.0, f64::max))
-}
-
-/// The unit of a count per I/O or packet. Three digits, but no more than three decimals: smaller counts are noise beside a system call for each.
-pub(crate) fn scale_of_count(count: &Estimate) -> Scale {
-    const SMALL: f64 = 0.1;
-    scale_of(COUNT, [SMALL, count.value].into_iter())
-}
-
-/// "1.34 k".
-pub(crate) fn with_its_unit(scale: Scale, text: impl FnOnce(Scale) -> String) -> String {
-    let text = text(scale);
-    if scale.unit.is_empty() || text == MISSING { text } else { format!("{text} {}", scale.unit) }
-}
-
-/// "+160".
-pub(crate) fn signed(scale: Scale, value: f64) -> String {
-    let text = scale.cell(value);
-    if value > 0.0 && !text.starts_with(['<', '>']) && text != MISSING { format!("+{text}") } else { text }
-}
-
-/// "[150, 170]", or that there is none.
-pub(crate) fn interval(scale: Scale, change: &Estimate) -> String {
-    change.ends().map_or_else(|| MISSING.to_owned(), |(low, high)| scale.interval(low, high))
-}
-
-/// "+160 [150, 170]".
-pub(crate) fn whole(scale: Scale, change: &Estimate) -> String {
-    tied(&format!("{} {}", signed(scale, change.value), interval(scale, change)))
-}
-
-/// "+182 [170, 194] cycles per I/O: +160 [150, 170] the workload's own threads, +9 [5, 13] softirq net_rx, and 3 more."
-pub(crate) fn divided(change: &Estimate, per: &str, accounts: &[&AccountChange]) -> String {
-    /// Accounts named in a sentence.
-    const NAMED: usize = 4;
-    let changes = accounts.iter().map(|account| account.per_io.change.value);
-    let scale = scale(changes.chain([change.value]));
-    let named = accounts.iter().take(NAMED);
-    let named = named.map(|account| format!("{} {}", whole(scale, &account.per_io.change), account.name));
-    let more = accounts.len().saturating_sub(NAMED);
-    let more = if more > 0 { format!(", and {more} more") } else { String::new() };
-    format!("{} {} {per}: {}{more}.", whole(scale, change), scale.unit, named.collect::<Vec<_>>().join(", "))
-}
-
-/// Most accounts or functions of a comparison, and of each cell of a sweep.
+/// Most rows, and of each of several pairs.
 const MOST: usize = 10;
-const MOST_OF_CELL: usize = 3;
+const MOST_OF_EACH: usize = 3;
+/// Where nothing changed, the largest functions show what was looked at.
+const UNCHANGED: usize = 5;
+/// Events with such a count per I/O are shown beside those that changed: that they did not is part of the answer.
+const FREQUENT: f64 = 0.5;
+/// Accounts and events named in a sentence, and how large a part of the largest change that of an event is at least.
+const NAMED: usize = 4;
+const NAMED_PART: f64 = 0.1;
 
-/// The blocks of all arms, among them those of `events`; empty without explaining rounds.
-pub fn of_comparison(finding: &CompareFinding, events: impl Iterator<Item = Block>) -> Vec<Block> {
-    let mut blocks = Vec::new();
-    for arm in contents::candidates(finding) {
-        let cells: Vec<&CellFinding> =
-            contents::cells(finding, arm).into_iter().filter(|cell| cell.cost.explained.is_some()).collect();
-        let few = cells.len() <= contents::FEW;
-        let sentences = cells.iter().filter_map(|cell| sentence(finding, cell)).filter(|_| few);
-        blocks.push(Block::new("", Body::Notes).with(sentences.collect()).in_full());
-        let block = |most| {
-            let table = Body::Table(account_table(finding, arm, &cells, most));
-            Block::new("Where the change is", table).with(account_notes(finding, &cells))
-        };
-        // The functions, which the user asked for, say it more exactly.
-        if let [cell] = cells.as_slice()
-            && cell.cost.symbols.is_empty()
-            && shown_accounts(finding, cell, MOST).next().is_some()
-        {
-            blocks.push(block(contents::rows(finding)).of(Audience::GLANCE));
-        }
-        let has_changed = |cell: &CellFinding| cell.cost.accounts.iter().any(|account| account.per_io.detected);
-        blocks.extend(on_page_if_many("Accounts", &cells, has_changed, block(MOST).in_full()));
+/// Two measurements: of a cell, or of a point and the first one.
+#[derive(Default)]
+struct Pair<'a> {
+    /// What names it in a table.
+    names: Vec<Cell>,
+    /// The same before a sentence, with a colon.
+    place: String,
+    explained: Option<ExplainedFinding>,
+    accounts: &'a [AccountChange],
+    symbols: &'a [SymbolChange],
+    events: &'a [EventChange],
+    /// Whether the cost rises or falls; `None` if neither is detected.
+    rises: Option<bool>,
+}
+
+/// All pairs with one arm.
+struct Pairs<'a> {
+    all: Vec<Pair<'a>>,
+    axes: Vec<&'a str>,
+    arms: [&'a str; 2],
+    /// What the cost is of: "I/O", "packet".
+    per: &'a str,
+    account_family: Option<FamilyFinding>,
+    function_family: Option<FamilyFinding>,
+    event_family: Option<FamilyFinding>,
+    sampled_rounds: usize,
+    counted_rounds: usize,
+}
+
+/// The blocks of all arms; empty without explaining rounds.
+pub fn of_comparison(finding: &CompareFinding) -> Vec<Block> {
+    let arms: Vec<Pairs> = contents::candidates(finding).into_iter().map(|arm| pairs(finding, arm)).collect();
+    let rows = contents::rows(finding);
+    let mut blocks: Vec<Block> = arms.iter().flat_map(|arm| arm.accounts(rows)).collect();
+    for (arm, name) in arms.iter().zip(contents::candidates(finding)) {
+        blocks.extend(arm.functions(rows));
+        let cells = contents::cells(finding, name).into_iter().filter(|cell| !cell.cost.symbols.is_empty());
+        blocks.extend(cells.take(contents::FEW).map(|cell| graph(finding, cell)));
     }
-    for arm in contents::candidates(finding) {
-        blocks.extend(functions_of(finding, arm));
-    }
-    blocks.extend(events.map(Block::in_full));
-    let why = finding.explanation.unexplained.as_ref();
-    let note = why.map(|why| Note::remark(format!("not divided into accounts: {why}")));
-    blocks.push(Block::new("", Body::Notes).with(note.into_iter().collect()));
+    blocks.extend(arms.iter().flat_map(Pairs::events).map(Block::in_full));
+    blocks.push(unexplained(finding.explanation.unexplained.as_ref()));
     blocks
 }
 
-/// A block about cells. Of many, only a page has it; elsewhere a note says in how many of them `what` it is about changed.
-pub(crate) fn on_page_if_many(
-    what: &str,
-    cells: &[&CellFinding],
-    has_changed: impl Fn(&CellFinding) -> bool,
-    block: Block,
-) -> Vec<Block> {
-    let (changed, all) = (cells.iter().filter(|cell| has_changed(cell)).count(), cells.len());
+fn unexplained(why: Option<&String>) -> Block {
+    let note = why.map(|why| Note::remark(format!("not divided into accounts: {why}")));
+    Block::new("", Body::Notes).with(note.into_iter().collect())
+}
+
+fn pairs<'a>(finding: &'a CompareFinding, arm: &'a str) -> Pairs<'a> {
+    let axes = contents::axes(finding);
+    let pair = |cell: &'a CellFinding| {
+        let place = contents::place(finding, cell);
+        let cost = contents::metric(cell, Metric::CyclesPerIo).filter(|cost| cost.detected);
+        Pair {
+            names: contents::names(&axes, &cell.cell),
+            place: if place.is_empty() { place } else { format!("{place}: ") },
+            explained: cell.cost.explained,
+            accounts: &cell.cost.accounts,
+            symbols: &cell.cost.symbols,
+            events: &cell.cost.events,
+            rises: cost.and_then(|cost| cost.change).map(|change| change > 0.0),
+        }
+    };
+    Pairs {
+        all: contents::cells(finding, arm).into_iter().map(pair).collect(),
+        arms: [contents::baseline(finding), arm],
+        per: "I/O",
+        account_family: finding.explanation.account_family,
+        function_family: finding.explanation.function_family,
+        event_family: finding.explanation.event_family,
+        sampled_rounds: finding.explanation.sampled_rounds,
+        counted_rounds: finding.explanation.counted_rounds,
+        axes,
+    }
+}
+
+impl<'a> Pairs<'a> {
+    fn having(&self, holds: impl Fn(&Pair) -> bool) -> Vec<&Pair<'a>> {
+        self.all.iter().filter(|pair| holds(pair)).collect()
+    }
+
+    fn most(&self, most: usize) -> usize {
+        if self.axes.is_empty() { most } else { most.min(MOST_OF_EACH) }
+    }
+
+    /// Whose the change is; `rows` on one screen.
+    fn accounts(&self, rows: usize) -> Vec<Block> {
+        let pairs = self.having(|pair| pair.explained.is_some());
+        let few = pairs.len() <= contents::FEW;
+        let sentences = pairs.iter().filter(|_| few).filter_map(|pair| self.sentence(pair));
+        let mut blocks = vec![Block::new("", Body::Notes).with(sentences.collect()).in_full()];
+        let block = |most| {
+            let rows = pairs.iter().flat_map(|pair| self.shown_accounts(pair, most).map(|it| account(pair, it)));
+            let table = self.table("account", "", CYCLES, rows.collect());
+            Block::new("Where the change is", Body::Table(table)).with(self.account_notes(&pairs))
+        };
+        // The functions, which the user asked for, say it more exactly.
+        if let [pair] = pairs.as_slice()
+            && pair.symbols.is_empty()
+            && self.shown_accounts(pair, MOST).next().is_some()
+        {
+            blocks.push(block(rows).of(Audience::GLANCE));
+        }
+        let has_changed = |pair: &Pair| pair.accounts.iter().any(|account| account.per_io.detected);
+        blocks.extend(on_page_if_many("Accounts", &pairs, has_changed, block(MOST).in_full()));
+        blocks
+    }
+
+    /// Those that changed, and beside them the large ones that did not.
+    fn shown_accounts(&self, pair: &Pair<'a>, most: usize) -> impl Iterator<Item = &'a AccountChange> + use<'a> {
+        let any = pair.accounts.iter().any(|account| account.per_io.detected);
+        let most = if any { self.most(most) } else { 0 };
+        pair.accounts.iter().filter(|account| account.per_io.detected || account.large).take(most)
+    }
+
+    /// "candidate: Of +182 [170, 194] cycles per I/O: +160 [150, 170] the workload's own threads, +9 [5, 13] softirq net_rx."
+    fn sentence(&self, pair: &Pair) -> Option<Note> {
+        let explained = pair.explained?;
+        let mut detected: Vec<&AccountChange> =
+            pair.accounts.iter().filter(|account| account.per_io.detected).collect();
+        let size = |account: &AccountChange| account.per_io.change.value.abs();
+        detected.sort_by(|one, other| size(other).total_cmp(&size(one)));
+        if detected.is_empty() {
+            let rounds = explained.rounds;
+            let text = format!("{}No account's change is detected in {rounds} rounds that kept accounts.", pair.place);
+            return Some(Note::remark(text));
+        }
+        let largest = detected.first().map_or(0.0, |account| size(account)).max(explained.change.value.abs());
+        let scale = Scale::of(CYCLES, largest);
+        let named = detected.iter().take(NAMED);
+        let named = named.map(|account| format!("{} {}", whole(scale, &account.per_io.change), account.name));
+        let more = detected.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!(", and {more} more") } else { String::new() };
+        let (whole, named) = (whole(scale, &explained.change), named.collect::<Vec<_>>().join(", "));
+        let text = format!("{}Of {whole} {} per {}: {named}{more}.", pair.place, scale.unit, self.per);
+        Some(Note::new(Tone::Strong, text))
+    }
+
+    /// What the accounts come from, and whether they explain the change of the answer.
+    fn account_notes(&self, pairs: &[&Pair<'a>]) -> Vec<Note> {
+        let Some(first) = pairs.first().and_then(|pair| pair.explained) else { return Vec::new() };
+        let mut notes: Vec<Note> = pairs.iter().filter_map(|pair| self.disagreement(pair)).collect();
+        if pairs.iter().any(|pair| pair.explained.is_some_and(|explained| explained.known_by_name)) {
+            let text = "Other programs used much of the machine; they are left out by their names.";
+            notes.push(Note::new(Tone::Notice, text));
+        }
+        if pairs.iter().any(|pair| self.shown_accounts(pair, MOST).next().is_some()) {
+            notes.push(Note::remark(origin(first.rounds, "kept accounts", self.account_family, "accounts")));
+        }
+        notes
+    }
+
+    /// Keeping accounts may disturb one arm more than the other.
+    fn disagreement(&self, pair: &Pair) -> Option<Note> {
+        let explained = pair.explained.filter(|explained| explained.differs)?;
+        let undisturbed = explained.undisturbed_change?;
+        let scale = parts::scale(CYCLES, &explained.change);
+        let why = match explained.known_by_name {
+            true => "what other programs did is in one of them",
+            false => "keeping them disturbs the arms unequally",
+        };
+        let text = format!(
+            "{}The accounts divide a change of {}, but without accounts it is {} {} per {}: {why}.",
+            pair.place,
+            whole(scale, &explained.change),
+            whole(scale, &undisturbed),
+            scale.unit,
+            self.per
+        );
+        Some(Note::new(Tone::Notice, text))
+    }
+
+    /// The functions that changed; empty without sampled rounds. `rows` on one screen.
+    fn functions(&self, rows: usize) -> Vec<Block> {
+        let pairs = self.having(|pair| !pair.symbols.is_empty());
+        if pairs.is_empty() {
+            return Vec::new();
+        }
+        let block = |most| {
+            let row = |pair: &Pair, it: &SymbolChange| Part {
+                of: it.module.clone(),
+                ..row(
+                    pair,
+                    shortened(&it.symbol),
+                    [it.per_io.baseline, it.per_io.candidate],
+                    (it.per_io.change, it.per_io.detected),
+                )
+            };
+            let rows =
+                pairs.iter().flat_map(|pair| self.shown_functions(pair, most).into_iter().map(|it| row(pair, it)));
+            Block::new("Functions", Body::Table(self.table("function", "in", CYCLES, rows.collect())))
+        };
+        let found = pairs.iter().flat_map(|pair| pair.symbols).any(|symbol| symbol.per_io.detected);
+        let none = if found { "" } else { "No function's change is detected; these are the largest. " };
+        let note = none.to_owned() + &origin(self.sampled_rounds, "sampled stacks", self.function_family, "functions");
+        vec![block(MOST).with(vec![Note::remark(note)]).in_full(), block(rows).of(Audience::GLANCE)]
+    }
+
+    fn shown_functions(&self, pair: &Pair<'a>, most: usize) -> Vec<&'a SymbolChange> {
+        let most = self.most(most);
+        let changed: Vec<&SymbolChange> =
+            pair.symbols.iter().filter(|symbol| symbol.per_io.detected).take(most).collect();
+        if !changed.is_empty() {
+            return changed;
+        }
+        let mut largest: Vec<&SymbolChange> = pair.symbols.iter().filter(|symbol| !symbol.module.is_empty()).collect();
+        largest.sort_by(|one, other| other.per_io.baseline.value.total_cmp(&one.per_io.baseline.value));
+        largest.truncate(if self.axes.is_empty() { most.min(UNCHANGED) } else { 1 });
+        largest
+    }
+
+    /// What happens more or less often; empty without rounds that counted.
+    fn events(&self) -> Vec<Block> {
+        let pairs = self.having(|pair| !pair.events.is_empty());
+        let rounds = self.counted_rounds;
+        if pairs.is_empty() {
+            return Vec::new();
+        }
+        if !pairs.iter().flat_map(|pair| pair.events).any(|event| event.per_io.detected || event.named) {
+            let text = format!(
+                "No change of what happens for an {} is detected in {rounds} rounds that counted it.",
+                self.per
+            );
+            return vec![Block::new("", Body::Notes).with(vec![Note::remark(text)])];
+        }
+        let few = pairs.len() <= contents::FEW;
+        let sentences = pairs.iter().filter(|_| few).filter_map(|pair| self.goes_along(pair)).collect();
+        let row = |pair: &Pair, event: &EventChange| Part {
+            of: meaning(&event.name).to_owned(),
+            ..row(
+                pair,
+                event.name.clone(),
+                [event.per_io.baseline, event.per_io.candidate],
+                (event.per_io.change, event.per_io.detected),
+            )
+        };
+        let rows: Vec<Part> =
+            pairs.iter().flat_map(|pair| self.shown_events(pair).map(|event| row(pair, event))).collect();
+        let left = pairs.iter().map(|pair| pair.events.len()).sum::<usize>().saturating_sub(rows.len());
+        let left = if left > 0 { format!("{left} more changed less or not detectably. ") } else { String::new() };
+        let text = format!(
+            "{left}Exact counts of the whole machine, net of the background. {} What goes along with the cost need not be its cause.",
+            origin(rounds, "counted events", self.event_family, "events")
+        );
+        let title = format!("Events per {}", self.per);
+        let table = self.table("event", "", COUNT, rows);
+        let block = Block::new(title.clone(), Body::Table(table)).with(vec![Note::remark(text)]);
+        let has_changed = |pair: &Pair| pair.events.iter().any(|event| event.per_io.detected);
+        let sentences = Block::new("", Body::Notes).with(sentences);
+        [vec![sentences], on_page_if_many(&title, &pairs, has_changed, block)].concat()
+    }
+
+    /// Those that changed, the largest change first, and beside them what the user named and what is frequent.
+    fn shown_events(&self, pair: &Pair<'a>) -> impl Iterator<Item = &'a EventChange> + use<'a> {
+        let frequent = |event: &EventChange| event.per_io.baseline.value.max(event.per_io.candidate.value) >= FREQUENT;
+        let told = move |event: &&EventChange| event.per_io.detected || event.named || frequent(event);
+        let named = pair.events.iter().filter(|event| event.named).count();
+        pair.events.iter().filter(told).take(self.most(MOST).max(named))
+    }
+
+    /// "Cycles per I/O rise together with sched_switch +1.00 [0.98, 1.02] per I/O": both are detected, and neither need cause the other.
+    fn goes_along(&self, pair: &Pair) -> Option<Note> {
+        let rises = pair.rises?;
+        let detected = pair.events.iter().filter(|event| event.per_io.detected);
+        let (along, against): (Vec<&EventChange>, Vec<&EventChange>) =
+            detected.partition(|event| (event.per_io.change.value > 0.0) == rises);
+        let verb = if rises { "rise" } else { "fall" };
+        let (told, how) = match along.is_empty() {
+            true => (against, "while the other way goes"),
+            false => (along, "together with"),
+        };
+        let size = |event: &EventChange| event.per_io.change.value.abs();
+        let largest = size(told.first()?);
+        let named = told.iter().filter(|event| size(event) >= NAMED_PART * largest).take(NAMED - 1).map(|event| {
+            let scale = parts::scale(COUNT, &event.per_io.change);
+            format!("{} {}", tied(&short(&event.name)), with_unit(scale, |scale| whole(scale, &event.per_io.change)))
+        });
+        let named = named.collect::<Vec<_>>().join(", ");
+        let text = format!("{}Cycles per {} {verb} {how} {named} per {}.", pair.place, self.per, self.per);
+        Some(Note::new(Tone::Strong, text))
+    }
+
+    fn table(&self, what: &str, of: &str, units: Units, rows: Vec<Part>) -> Table {
+        let (axes, costs, is_cost) = (self.axes.as_slice(), &self.arms, units == CYCLES);
+        parts::table(Kind { axes, what, of, also: "", costs, units, scale: None, is_cost }, rows)
+    }
+}
+
+fn row(pair: &Pair, name: String, costs: [Estimate; 2], change: (Estimate, bool)) -> Part {
+    Part { place: pair.names.clone(), name, costs: costs.to_vec(), change: Some(change), ..Part::default() }
+}
+
+fn account(pair: &Pair, it: &AccountChange) -> Part {
+    row(pair, it.name.clone(), [it.per_io.baseline, it.per_io.candidate], (it.per_io.change, it.per_io.detected))
+}
+
+/// "+160 [150, 170]".
+fn whole(scale: Scale, change: &Estimate) -> String {
+    tied(&format!("{} {}", signed(scale, change.value), interval(scale, change)))
+}
+
+/// "From 14 rounds that kept accounts, …": what figures come from, and which of their intervals hold together.
+fn origin(rounds: usize, did: &str, family: Option<FamilyFinding>, what: &str) -> String {
+    let together = family.map_or_else(String::new, |it| {
+        let each = tied(&number::confidence(it.confidence));
+        format!("; the intervals of the changes of all {} {what} hold together ({each} each)", it.comparisons)
+    });
+    format!("From {rounds} rounds that {did}, none of which is in the answer{together}.")
+}
+
+/// A block about pairs. Of many, only a page has it; elsewhere a note says in how many of them `what` it is about changed.
+fn on_page_if_many(what: &str, pairs: &[&Pair], has_changed: impl Fn(&Pair) -> bool, block: Block) -> Vec<Block> {
+    let (changed, all) = (pairs.iter().filter(|pair| has_changed(pair)).count(), pairs.len());
     if all <= contents::FEW {
         return vec![block];
     }
@@ -119,151 +347,13 @@ pub(crate) fn on_page_if_many(
     vec![elsewhere.of(Audience::SCREEN.or(Audience::POST)), block.of(Audience::PAGE)]
 }
 
-/// How many changes were tested, and the confidence of the interval of each.
-pub(crate) fn tested(family: Option<FamilyFinding>) -> (usize, String) {
-    family.map_or_else(Default::default, |it| (it.comparisons, tied(&number::confidence(it.confidence))))
-}
-
-/// The accounts that are shown: those that changed, and beside them the large ones that did not.
-fn shown_accounts<'a>(
-    finding: &CompareFinding,
-    cell: &'a CellFinding,
-    most: usize,
-) -> impl Iterator<Item = &'a AccountChange> + use<'a> {
-    let most = if contents::is_sweep(finding) { most.min(MOST_OF_CELL) } else { most };
-    let any = cell.cost.accounts.iter().any(|account| account.per_io.detected);
-    let told = move |account: &&AccountChange| account.per_io.detected || account.large;
-    cell.cost.accounts.iter().filter(told).take(if any { most } else { 0 })
-}
-
-/// "candidate, bs=4k: ", as far as sentences need it.
-pub(crate) fn place(finding: &CompareFinding, cell: &CellFinding) -> String {
-    let place = contents::place(finding, cell);
-    if place.is_empty() { place } else { format!("{place}: ") }
-}
-
-/// "candidate: of +182 [170, 194] cycles per I/O: +160 [150, 170] the workload's own threads, +9 [5, 13] softirq net_rx".
-fn sentence(finding: &CompareFinding, cell: &CellFinding) -> Option<Note> {
-    let explained = cell.cost.explained?;
-    let place = place(finding, cell);
-    let detected: Vec<&AccountChange> = cell.cost.accounts.iter().filter(|account| account.per_io.detected).collect();
-    if detected.is_empty() {
-        let text = format!("{place}No account's change is detected in {} rounds that kept accounts.", explained.rounds);
-        return Some(Note::remark(text));
+/// "sched_switch", "system call pread64".
+fn short(name: &str) -> String {
+    match name.split_once(':') {
+        Some((SYSTEM_CALLS, call)) => format!("system call {call}"),
+        Some((_, tracepoint)) => tracepoint.to_owned(),
+        None => name.to_owned(),
     }
-    let text = format!("{place}Of {}", divided(&explained.change, "per I/O", &detected));
-    Some(Note::new(Tone::Strong, text))
-}
-
-/// One row for each account that is shown; `most` limits the rows of a cell.
-fn account_table(finding: &CompareFinding, arm: &str, cells: &[&CellFinding], most: usize) -> Table {
-    let row = |cell: &'_ CellFinding, account: &AccountChange| PartRow {
-        cell: cell.cell.clone(),
-        name: account.name.clone(),
-        module: None,
-        costs: [account.per_io.baseline, account.per_io.candidate],
-        change: account.per_io.change,
-        detected: account.per_io.detected,
-    };
-    let rows = cells.iter().flat_map(|cell| shown_accounts(finding, cell, most).map(move |account| row(cell, account)));
-    parts(finding, arm, "account", rows.collect())
-}
-
-/// What the accounts come from, and whether they explain the change of the answer.
-fn account_notes(finding: &CompareFinding, cells: &[&CellFinding]) -> Vec<Note> {
-    let Some(first) = cells.first().and_then(|cell| cell.cost.explained) else { return Vec::new() };
-    let mut notes: Vec<Note> =
-        cells.iter().filter_map(|cell| disagreement(finding, cell, &cell.cost.explained?)).collect();
-    if cells.iter().any(|cell| cell.cost.explained.is_some_and(|explained| explained.known_by_name)) {
-        let text = "Other programs used much of the machine; they are left out by their names.";
-        notes.push(Note::new(Tone::Notice, text));
-    }
-    let (tested, each) = tested(finding.explanation.account_family);
-    if cells.iter().any(|cell| shown_accounts(finding, cell, MOST).next().is_some()) {
-        let text = format!(
-            "From {} rounds that kept accounts, none of which is in the answer; the intervals of the changes of all {tested} accounts hold together \
-             ({each} each).",
-            first.rounds
-        );
-        notes.push(Note::remark(text));
-    }
-    notes
-}
-
-/// Keeping accounts may disturb one arm more than the other.
-fn disagreement(finding: &CompareFinding, cell: &CellFinding, explained: &ExplainedFinding) -> Option<Note> {
-    let undisturbed = explained.undisturbed_change.filter(|_| explained.differs)?;
-    let scale = scale([explained.change.value, undisturbed.value].into_iter());
-    let point = contents::point(finding, &cell.cell);
-    let place = if point.is_empty() { point } else { format!("{}: ", tied(&point)) };
-    let why = match explained.known_by_name {
-        true => "what other programs did is in one of them",
-        false => "keeping them disturbs the arms unequally",
-    };
-    let text = format!(
-        "{place}The accounts divide a change of {}, but without accounts it is {} {} per I/O: {why}.",
-        whole(scale, &explained.change),
-        whole(scale, &undisturbed),
-        scale.unit
-    );
-    Some(Note::new(Tone::Notice, text))
-}
-
-/// Where nothing changed, the largest functions show what was looked at.
-const UNCHANGED: usize = 5;
-
-/// The functions of an arm, and flame graphs of the difference; empty without sampled rounds.
-fn functions_of(finding: &CompareFinding, arm: &str) -> Vec<Block> {
-    let cells: Vec<&CellFinding> =
-        contents::cells(finding, arm).into_iter().filter(|cell| !cell.cost.symbols.is_empty()).collect();
-    if cells.is_empty() {
-        return Vec::new();
-    }
-    let block = |most| Block::new("Functions", Body::Table(function_table(finding, arm, &cells, most)));
-    let all = block(MOST).with(vec![function_note(finding, &cells)]).in_full();
-    let few = block(contents::rows(finding)).of(Audience::GLANCE);
-    let graphs = cells.iter().take(contents::FEW).map(|cell| graph(finding, cell));
-    [all, few].into_iter().chain(graphs).collect()
-}
-
-fn shown_functions<'a>(finding: &CompareFinding, cell: &'a CellFinding, most: usize) -> Vec<&'a SymbolChange> {
-    let most = if contents::is_sweep(finding) { most.min(MOST_OF_CELL) } else { most };
-    let changed: Vec<&SymbolChange> =
-        cell.cost.symbols.iter().filter(|symbol| symbol.per_io.detected).take(most).collect();
-    if !changed.is_empty() {
-        return changed;
-    }
-    let mut largest: Vec<&SymbolChange> = cell.cost.symbols.iter().filter(|symbol| !symbol.module.is_empty()).collect();
-    largest.sort_by(|one, other| other.per_io.baseline.value.total_cmp(&one.per_io.baseline.value));
-    largest.truncate(if contents::is_sweep(finding) { 1 } else { most.min(UNCHANGED) });
-    largest
-}
-
-fn function_table(finding: &CompareFinding, arm: &str, cells: &[&CellFinding], most: usize) -> Table {
-    let row = |cell: &CellFinding, symbol: &SymbolChange| PartRow {
-        cell: cell.cell.clone(),
-        name: shortened(&symbol.symbol),
-        module: Some(symbol.module.clone()),
-        costs: [symbol.per_io.baseline, symbol.per_io.candidate],
-        change: symbol.per_io.change,
-        detected: symbol.per_io.detected,
-    };
-    let rows = cells
-        .iter()
-        .flat_map(|cell| shown_functions(finding, cell, most).into_iter().map(move |symbol| row(cell, symbol)));
-    parts(finding, arm, "function", rows.collect())
-}
-
-fn function_note(finding: &CompareFinding, cells: &[&CellFinding]) -> Note {
-    let found = cells.iter().flat_map(|cell| &cell.cost.symbols).any(|symbol| symbol.per_io.detected);
-    let (tested, each) = tested(finding.explanation.function_family);
-    let text = format!(
-        "{}From {} rounds that sampled stacks, none of which is in the answer; the intervals of the changes of all {tested} functions hold \
-         together ({each} each).",
-        if found { "" } else { "No function's change is detected; these are the largest. " },
-        finding.explanation.sampled_rounds
-    );
-    Note::remark(text)
 }
 
 /// Width is the arm's cost, colour the change.
@@ -284,161 +374,124 @@ fn graph(finding: &CompareFinding, cell: &CellFinding) -> Block {
     Block::new("Calls", Body::FlameGraph(graph)).of(Audience::PAGE)
 }
 
-/// A part of the cost of both arms in a cell.
-struct PartRow {
-    cell: BTreeMap<String, String>,
-    name: String,
-    /// Of a function.
-    module: Option<String>,
-    costs: [Estimate; 2],
-    change: Estimate,
-    detected: bool,
-}
-
-/// Parts of the cost with their changes; whether each is detected, if some are not.
-fn parts(finding: &CompareFinding, arm: &str, what: &str, rows: Vec<PartRow>) -> Table {
-    let axes = contents::axes(finding);
-    let changes = scale(rows.iter().map(|row| row.change.value));
-    let doubtful = rows.iter().any(|row| row.detected) && rows.iter().any(|row| !row.detected);
-    let modules = rows.iter().any(|row| row.module.is_some());
-    let ranges = rows.iter().filter_map(|row| Span::range([Some(row.change.value), row.change.low, row.change.high]));
-    let drawn = Span::of_most(&ranges.collect::<Vec<_>>(), 0.0).map(|span| DrawnScale { span, margin: None });
-    let mut columns: Vec<Column> = axes.iter().map(|axis| Column::text(*axis)).collect();
-    columns.push(Column::rows(what));
-    columns.extend(modules.then(|| Column::text("in").spare(3)));
-    columns.extend([Column::number(contents::baseline(finding)).spare(2), Column::number(arm).spare(1)]);
-    columns.extend([Column::number(format!("{}/IO", changes.unit)), Column::text("interval")]);
-    columns.extend(doubtful.then(|| Column::text("detected")));
-    columns.extend(drawn.map(|drawn| Column::drawing(Draw::Interval(drawn))));
-    let mut table = Table { keys: axes.len() + 1, ..Table::new(columns) };
-    for row in rows {
-        let tone = match (row.detected, row.change.value > 0.0) {
-            (true, true) => Tone::Bad,
-            (true, false) => Tone::Own,
-            (false, _) => Tone::Plain,
-        };
-        let mut cells = contents::names(&axes, &row.cell);
-        cells.push(Cell::from(row.name));
-        cells.extend(modules.then(|| Cell::from(row.module.unwrap_or_default())));
-        let cost = |cost: Estimate| number::net(Some(cost.value), |cost| number::with_unit(CYCLES, cost));
-        cells.extend(row.costs.map(|arm| Cell::from(cost(arm))));
-        cells.extend([Cell::new(tone, signed(changes, row.change.value)), Cell::from(interval(changes, &row.change))]);
-        cells.extend(doubtful.then(|| Cell::from(if row.detected { "yes" } else { "no" })));
-        let ends = row.change.ends();
-        let raw = Interval { value: row.change.value, ends };
-        cells.extend(drawn.map(|_| Cell::drawn(tone, Raw::Interval(raw))));
-        table.row(cells);
-    }
-    table
-}
-
-/// Of more points, only a page has the accounts.
-const FEW_POINTS: usize = 4;
-
-/// A sentence for each point but the first, and all accounts; empty without explaining rounds.
+/// Where the cycles of a packet go, and what the kernel does for it: of one point, or of each point beside the first one.
 pub fn of_packets(finding: &BlastFinding) -> Vec<Block> {
-    let points: Vec<&PointFinding> = finding.points.iter().filter(|point| !point.cost.accounts.is_empty()).collect();
-    let few = points.len() <= FEW_POINTS;
-    let sentences = points.iter().skip(1).filter_map(|point| sentence_of_point(finding, point)).filter(|_| few);
-    let sentences = Block::new("", Body::Notes).with(sentences.collect());
-    let block = Block::new("Where the cycles of a packet go", Body::Table(table_of_points(&points)))
-        .with(notes_of_points(&points));
-    let why = finding.explanation.unexplained.as_ref();
-    let why = why.map(|why| Note::remark(format!("not divided into accounts: {why}")));
+    let Some((first, others)) = finding.points.split_first() else { return Vec::new() };
+    let why = finding.explanation.events_reason.as_ref();
+    let why = why.map(|why| Note::remark(format!("events per packet were not counted: {why}")));
     let why = Block::new("", Body::Notes).with(why.into_iter().collect());
-    vec![sentences, if few { block } else { block.of(Audience::PAGE) }, why]
-}
-
-/// "gso, 1 submitter, against sendto, 1 submitter: −12.3 [−12.5, −12.1] kcycles per packet: −9.0 […] the workload's own threads".
-fn sentence_of_point(finding: &BlastFinding, point: &PointFinding) -> Option<Note> {
-    let change = point.cost.explained?.change;
-    let mut parts: Vec<&AccountChange> = point.cost.accounts.iter().filter(|account| account.per_io.detected).collect();
-    let size = |account: &AccountChange| account.per_io.change.value.abs();
-    parts.sort_by(|one, other| size(other).total_cmp(&size(one)));
-    let text = format!(
-        "{}, against {}: {}",
-        name(point),
-        name(finding.points.first()?),
-        divided(&change, "per packet", &parts)
-    );
-    (!parts.is_empty()).then(|| Note::new(Tone::Strong, text))
-}
-
-/// One row for each account of each point.
-fn table_of_points(points: &[&PointFinding]) -> Table {
-    let several = points.len() > 1;
-    let accounts = || points.iter().flat_map(|point| point.cost.accounts.iter().map(move |account| (*point, account)));
-    let changes = scale(accounts().map(|(_, account)| account.per_io.change.value));
-    let mut columns: Vec<Column> = several.then(|| Column::text("packets of")).into_iter().collect();
-    columns.push(Column::rows("account"));
-    columns.extend([Column::number("cycles/packet"), Column::number("±").spare(1), Column::number("share")]);
-    if several {
-        columns.extend([Column::number("change").spare(3), Column::text("interval").spare(2)]);
+    let ends = [unexplained(finding.explanation.unexplained.as_ref()), why];
+    if others.is_empty() {
+        let whole = first.cost.explained.map_or(f64::NAN, |explained| explained.candidate.value);
+        let scale = Scale::of(CYCLES, whole);
+        let row = |account: &AccountChange| Part {
+            name: account.name.clone(),
+            tone: Tone::Notice,
+            costs: vec![account.per_io.candidate],
+            share: Some(account.per_io.candidate.value / whole),
+            ..Part::default()
+        };
+        let head = format!("{}/packet", scale.unit);
+        let kind = Kind { costs: &[&head], ..parts::ACCOUNTS };
+        let table = parts::table(Kind { scale: Some(scale), ..kind }, first.cost.accounts.iter().map(row).collect());
+        let accounts = Block::new("Where the cycles of a packet go", Body::Table(table));
+        let events = first.cost.events.iter().map(|event| (event.name.as_str(), event.per_io.candidate, event.named));
+        let events = parts::events("per packet", "Events per packet".to_owned(), events.collect());
+        return std::iter::once(accounts).chain(events).chain(ends).collect();
     }
-    columns.push(Column::drawing(Draw::Bar));
-    let mut table = Table { keys: if several { 2 } else { 1 }, ..Table::new(columns) };
-    for (point, account) in accounts() {
-        let cost = account.per_io.candidate;
-        let share = point.cost.explained.map_or(f64::NAN, |whole| cost.value / whole.candidate.value);
-        let mut cells: Vec<Cell> = several.then(|| Cell::from(short_name(point))).into_iter().collect();
-        cells.push(Cell::from(&account.name));
-        cells.push(Cell::from(number::net(Some(cost.value), |cost| number::with_unit(CYCLES, cost))));
-        cells.push(Cell::new(Tone::Faint, number::plus_minus_in(CYCLES, cost.value, cost.low, cost.high)));
-        cells.push(Cell::from(number::percent(share)));
-        if several {
-            let change = account.per_io.change;
-            let tone = match (account.per_io.detected, change.value > 0.0) {
-                (true, true) => Tone::Bad,
-                (true, false) => Tone::Own,
-                (false, _) => Tone::Faint,
-            };
-            let is_first = std::ptr::eq(point, *points.first().unwrap_or(&point));
-            let text = |text: String| if is_first { String::new() } else { text };
-            cells.push(Cell::new(tone, text(format!("{} {}", signed(changes, change.value), changes.unit))));
-            cells.push(Cell::new(Tone::Faint, text(interval(changes, &change))));
-        }
-        cells.push(Cell::drawn(Tone::Notice, Raw::Number(share)));
-        table.row(cells);
-    }
-    table
-}
-
-/// What the accounts come from.
-fn notes_of_points(points: &[&PointFinding]) -> Vec<Note> {
-    let Some(explained) = points.first().and_then(|point| point.cost.explained) else { return Vec::new() };
-    let mut notes = vec![Note::remark(format!(
-        "From {} shorter rounds that kept accounts, in which a packet costs more; no other figure is from them.{}",
-        explained.rounds,
-        if points.len() > 1 { " Changes are those against the first point." } else { "" }
-    ))];
-    if explained.known_by_name {
-        let text = "Other programs used much of the machine; they are left out by their names.";
-        notes.push(Note::new(Tone::Notice, text));
-    }
-    let differs = points.iter().filter(|point| point.cost.explained.is_some_and(|explained| explained.differs));
-    let differs: Vec<String> = differs.map(|point| short_name(point)).collect();
-    if !differs.is_empty() {
-        let text = format!(
-            "Keeping accounts changes the cost against the first by more than chance: {}.",
-            model::elided_list::elided_list(&differs, ", ")
-        );
-        notes.push(Note::new(Tone::Notice, text));
-    }
-    notes
+    let first_name = short_name(first);
+    let all = others.iter().map(|point| Pair {
+        names: vec![Cell::from(short_name(point))],
+        place: format!("{}, against {}: ", name(point), name(first)),
+        explained: point.cost.explained,
+        accounts: &point.cost.accounts,
+        symbols: &[],
+        events: &point.cost.events,
+        rises: None,
+    });
+    let pairs = Pairs {
+        all: all.collect(),
+        axes: vec!["packets of"],
+        arms: [&first_name, "here"],
+        per: "packet",
+        account_family: None,
+        function_family: None,
+        event_family: None,
+        sampled_rounds: 0,
+        counted_rounds: finding.explanation.counted_rounds,
+    };
+    [pairs.accounts(0), pairs.events(), ends.to_vec()].concat()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::blast::fixture as packets;
+    use crate::compare::fixture as comparisons;
+    use crate::cost::fixture as runs;
+    use crate::{Format, Ink};
+
+    fn text(finding: &CompareFinding) -> String {
+        Format::Table.render(finding, Ink::Plain, 120).replace('\u{a0}', " ")
+    }
 
     #[test]
-    fn a_change_has_a_sign_and_its_interval() {
-        let change = |value: f64| Estimate { value, low: Some(value - 10.0), high: Some(value + 10.0) };
-        let scale = scale([182.0, -9.0, f64::NAN].into_iter());
-        let text = |value| whole(scale, &change(value)).replace('\u{a0}', " ");
-        assert_eq!(text(160.0), "+160 [150, 170]");
-        assert_eq!(text(-9.0), "-9 [-19, 1]");
-        assert_eq!(text(0.0), "0 [-10, 10]");
-        assert_eq!(whole(scale, &Estimate::bare(f64::NAN)), format!("{MISSING}\u{a0}{MISSING}"));
+    fn what_did_not_change_is_one_line_unless_the_user_named_it() {
+        let mut finding = comparisons::named("explained");
+        finding.cells[0].cost.events.iter_mut().for_each(|event| event.per_io.detected = false);
+        assert!(text(&finding).contains("\n  kmem:kmalloc "), "the user named it");
+        finding.cells[0].cost.events.iter_mut().for_each(|event| event.named = false);
+        let told = text(&finding);
+        assert!(told.contains("No change of what happens for an I/O is detected in 13 rounds"), "{told}");
+        assert!(!told.contains("Events per I/O") && !told.contains("together with"), "{told}");
+    }
+
+    /// Only where both are detected.
+    #[test]
+    fn the_cost_goes_along_with_events_that_change_in_its_direction() {
+        let mut finding = comparisons::named("explained");
+        assert!(
+            text(&finding).contains("Cycles per I/O rise together with sched_switch +1.00 [0.98, 1.02], hrtimer_start")
+        );
+        for event in finding.cells[0].cost.events.iter_mut().take(2) {
+            event.per_io.change = event.per_io.change.scaled(-1.0);
+        }
+        let against = text(&finding);
+        assert!(against.contains("Cycles per I/O rise while the other way goes sched_switch -1.00"), "{against}");
+        finding.cells[0].metrics.get_mut("cycles_per_io").unwrap().detected = false;
+        assert!(!text(&finding).contains("Cycles per I/O rise"));
+    }
+
+    #[test]
+    fn the_most_frequent_events_are_rows_and_noise_is_one_line() {
+        let text = Format::Table.render(&runs::named("beside_a_compiler"), Ink::Plain, 100);
+        let line = |name: &str| text.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("{text}"));
+        let row: Vec<&str> = line("syscalls:pread64").split_whitespace().collect();
+        assert_eq!(row, ["syscalls:pread64", "1.00", "[1.00,", "1.00]", "system", "call"]);
+        assert!(line("net:net_dev_xmit").contains("≈ 0"), "the user named it");
+        assert!(text.find("syscalls:pread64") < text.find("sched:sched_switch"), "the most frequent is first");
+        assert!(!text.contains("timer:timer_start"), "noise");
+        assert!(text.contains("not shown: 1 below 0.001 or not different from 0"), "{text}");
+        assert!(text.contains("counting took up to 1.2 % of one CPU"), "{text}");
+        let none = Format::Table.render(&runs::named("psync_4k"), Ink::Plain, 100);
+        assert!(!none.contains("Events per I/O"), "{none}");
+    }
+
+    #[test]
+    fn points_of_a_blast_stand_beside_the_first() {
+        let mut finding = packets::named("explained");
+        let text = |finding: &BlastFinding| Format::Table.render(finding, Ink::Plain, 120).replace('\u{a0}', " ");
+        let several = text(&finding);
+        let words: Vec<&str> =
+            several.lines().find(|line| line.contains("syscalls:sendto")).unwrap().split_whitespace().collect();
+        assert!(words.windows(3).any(|words| words == ["1.00", "0", "-1.00"]), "{several}");
+        let words = several.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("From 5 rounds that counted events"), "{several}");
+        finding.points.truncate(1);
+        let one = text(&finding);
+        assert!(one.contains("95 % interval") && one.contains("[0.98, 1.02]"), "{one}");
+        finding.points[0].cost.events.clear();
+        finding.explanation.events_reason = Some("no right".to_owned());
+        assert!(text(&finding).contains("events per packet were not counted: no right"));
     }
 }

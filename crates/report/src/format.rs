@@ -3,9 +3,7 @@
 
 use crate::document::Document;
 use crate::ink::Ink;
-use crate::{
-    blast, compare, cost, csv, doctor, experiment, fio, ftq, guest, history, html, json, mail, markdown, plan, text,
-};
+use crate::{blast, compare, cost, csv, doctor, fio, ftq, guest, history, html, json, mail, markdown, plan, text};
 use model::blast::BlastFinding;
 use model::comparison::CompareFinding;
 use model::doctor::Diagnosis;
@@ -54,7 +52,7 @@ findings! {
     Diagnosis: doctor::document,
     HistoryFinding: history::document,
     // Only read, not measured.
-    Experiment: experiment::document,
+    Experiment: plan::experiment,
     Plan: plan::document,
     FtqPlan: plan::recording,
     GuestPlan: plan::guests,
@@ -177,7 +175,7 @@ mod tests {
     use super::*;
     use crate::document::{Audience, Block, Body, Fact, Section, Sentence};
     use crate::examples;
-    use crate::text::page::fits_closely;
+    use crate::text::page::{fits_closely, width};
     use model::warning::{Code, Warning};
 
     #[test]
@@ -212,6 +210,20 @@ mod tests {
             assert!(!glance.contains("\n\n\n"), "{name}: {glance}");
             assert!(glance.ends_with("The rest: --full\n") && !glance.contains("Made by"), "{name}: {glance}");
             assert!(glance.lines().count() < all.lines().count() && all.contains("Made by"), "{name}: {glance}");
+        }
+    }
+
+    #[test]
+    fn every_kind_fits_every_page_and_colour_moves_nothing() {
+        for (name, finding) in examples::measured() {
+            for columns in [60, 72, 80, 100, 120, 200] {
+                let [plain, coloured] =
+                    [Ink::Plain, Ink::Colour].map(|ink| Format::Table.render(&*finding, ink, columns));
+                assert_eq!(fits_closely(&plain, columns), Ok(()), "{name}");
+                let widths = |text: &str| text.lines().map(width).collect::<Vec<_>>();
+                assert_eq!(widths(&plain), widths(&coloured), "{name}");
+                assert!(!plain.contains('\u{1b}'), "{name}");
+            }
         }
     }
 

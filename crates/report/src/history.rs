@@ -8,7 +8,8 @@ use crate::document::{
     Audience, Axis, Block, Body, Cell, Chart, Column, Document, Fact, Mark, Note, Point, Section, Sentence,
     Series as Line, Table, Tone,
 };
-use crate::number::{BYTES, COUNT, CYCLES, MISSING, NANOS, Scale};
+use crate::number::{self, MISSING, PERCENT, Written};
+use crate::parts;
 use crate::phrase::{self, tied};
 use crate::shell;
 use model::history::{ChangePoint, Experiment, HistoryFinding, Level, Series};
@@ -88,116 +89,60 @@ fn changes(experiment: &Experiment) -> Vec<(&Series, &ChangePoint)> {
 }
 
 fn section(experiment: &Experiment) -> Section {
-    let mut blocks = vec![Block::new("", Body::Facts(facts(experiment)))];
-    let mut table = Table::new(vec![
-        Column::rows("metric"),
-        Column::text("since"),
-        Column::number("before"),
-        Column::number("after"),
-        Column::text("unit"),
-        Column::number("change"),
-        Column::text("what else changed").spare(1),
-    ]);
-    for (series, change) in changes(experiment) {
-        let level = |is_wanted: &dyn Fn(&&Level) -> bool| series.levels.iter().rfind(|it| is_wanted(it));
-        let (before, after) =
-            (level(&|level| level.first < change.record), level(&|level| level.first == change.record));
-        // The smaller one keeps its digits.
-        let smaller = before.into_iter().chain(after).map(|level| level.value.value.abs()).reduce(f64::min);
-        let units = Units::of(series, smaller.unwrap_or(1.0));
-        let value =
-            |level: Option<&Level>| level.map_or_else(|| MISSING.to_owned(), |level| units.cell(level.value.value));
-        let (moment, differs) = (moment(experiment, change.record), differs(experiment, change.record));
-        let (before, after) = (value(before), value(after));
-        let texts = [name(series), moment, before, after, units.unit.clone(), percent(&change.change), differs];
-        table.row(texts.map(Cell::from).to_vec());
-    }
-    if !table.rows.is_empty() {
-        blocks.push(Block::new("Changes", Body::Table(table)));
-    }
-    blocks.push(Block::new("Levels", Body::Table(levels(experiment))));
-    let charts = charts(experiment);
-    if !charts.is_empty() {
-        blocks.push(Block::new("", Body::Charts(charts)).of(Audience::PAGE));
-    }
-    Section::new(title(experiment), blocks)
+    let facts = Block::new("", Body::Facts(facts(experiment)));
+    let charts = Block::new("", Body::Charts(charts(experiment))).of(Audience::PAGE);
+    Section::new(title(experiment), vec![facts, Block::new("Levels", Body::Table(levels(experiment))), charts])
 }
 
 fn facts(experiment: &Experiment) -> Vec<Fact> {
     let (first, last) = (moment(experiment, 0), moment(experiment, experiment.records.len().saturating_sub(1)));
     let mut facts = vec![Fact::new("Records", format!("{}, from {first} to {last}", experiment.records.len()))];
-    facts.extend(
-        experiment
-            .records
-            .first()
-            .map(|record| Fact::new("First on", format!("kernel {}, {}", record.kernel, record.cpus))),
-    );
+    let first = experiment.records.first();
+    facts.extend(first.map(|record| Fact::new("First on", format!("kernel {}, {}", record.kernel, record.cpus))));
     let differing = experiment.records.iter().enumerate().filter(|(_, record)| !record.differs.is_empty());
     facts.extend(differing.map(|(place, record)| Fact::new(moment(experiment, place), record.differs.join(", "))));
     facts
 }
 
-/// The last level of each series, the last value, and where it was expected.
+/// The levels of each series, each with its change against the one before; the last value, and where it was expected.
 fn levels(experiment: &Experiment) -> Table {
-    let mut columns = vec![Column::rows("metric")];
-    columns.extend(["records", "level", "95 % interval", "last", "expected"].map(Column::number));
+    let mut columns = vec![Column::rows("metric"), Column::text("since").spare(2)];
+    columns.extend([Column::number("records").spare(1), Column::number("level"), Column::text("95 %")]);
+    columns.extend([Column::number("change"), Column::number("last"), Column::text("expected")]);
     columns.extend(["unit", ""].map(Column::text));
     let mut table = Table::new(columns);
     for series in &experiment.series {
         let Some(last) = series.points.last() else { continue };
-        let Some(level) = series.levels.last() else {
-            let value = Units::of(series, last.value.value);
-            let text = format!(
-                "last {} {}; no level, because not all values are positive",
-                value.cell(last.value.value),
-                value.unit
-            );
+        let Some(newest) = series.levels.last() else {
+            let Written { unit, scale } = Written::of(&series.unit, last.value.value);
+            let text =
+                format!("last {} {unit}; no level, because not all values are positive", scale.cell(last.value.value));
             table.note(Cell::from(name(series)), text);
             continue;
         };
-        let units = Units::of(series, level.value.value);
-        let range = |low: f64, high: f64| format!("[{}, {}]", units.cell(low), units.cell(high));
-        let ends = level.value.ends().map_or_else(|| MISSING.to_owned(), |(low, high)| range(low, high));
-        let expected = series.expected.map_or_else(|| MISSING.to_owned(), |it| range(it.low, it.high));
-        let outside = series.expected.is_some_and(|it| it.is_last_outside);
-        let word = if outside { Cell::new(Tone::Notice, "outside") } else { Cell::from("") };
-        let (count, value, last) =
-            (level.records.to_string(), units.cell(level.value.value), units.cell(last.value.value));
-        let cells = [name(series), count, value, ends, last, expected, units.unit];
-        table.row(cells.map(Cell::from).into_iter().chain([word]).collect());
+        for (place, level) in series.levels.iter().enumerate() {
+            let Written { unit, scale } = Written::of(&series.unit, newest.value.value);
+            let change = series.changes.iter().find(|change| change.record == level.first);
+            let change = change.map_or_else(String::new, |change| percent(&change.change));
+            let of_last = |text: String| if place + 1 == series.levels.len() { text } else { String::new() };
+            let expected = series.expected.map_or_else(|| MISSING.to_owned(), |it| scale.interval(it.low, it.high));
+            let cells = [
+                if place == 0 { name(series) } else { String::new() },
+                moment(experiment, level.first),
+                level.records.to_string(),
+                scale.cell(level.value.value),
+                parts::interval(scale, &level.value),
+                change,
+                of_last(scale.cell(last.value.value)),
+                of_last(expected),
+                unit,
+            ];
+            let outside = series.expected.is_some_and(|it| it.is_last_outside);
+            let word = Cell::new(Tone::Notice, of_last(if outside { "outside".to_owned() } else { String::new() }));
+            table.row(cells.map(Cell::from).into_iter().chain([word]).collect());
+        }
     }
     table
-}
-
-/// How the values of a series are written: in one unit for all.
-struct Units {
-    scale: Option<Scale>,
-    factor: f64,
-    unit: String,
-}
-
-impl Units {
-    /// In a unit that fits a value.
-    fn of(series: &Series, value: f64) -> Self {
-        let (units, factor, rest) = match series.unit.as_str() {
-            CHANGE | "fraction" => return Self { scale: None, factor: 100.0, unit: "%".to_owned() },
-            "ns" => (NANOS, 1.0, ""),
-            "s" => (NANOS, 1e9, ""),
-            unit => match (unit.strip_prefix("cycles"), unit.strip_prefix("B/")) {
-                (Some(rest), _) => (CYCLES, 1.0, rest),
-                (None, Some("s")) => (BYTES, 1.0, "/s"),
-                (None, _) => (COUNT, 1.0, unit),
-            },
-        };
-        let scale = Scale::of(units, value * factor);
-        let gap = if units == COUNT && !scale.unit.is_empty() { " " } else { "" };
-        Self { scale: Some(scale), factor, unit: format!("{}{gap}{rest}", scale.unit) }
-    }
-
-    fn cell(&self, value: f64) -> String {
-        let value = value * self.factor;
-        self.scale.map_or_else(|| format!("{value:.1}"), |scale| scale.cell(value))
-    }
 }
 
 fn charts(experiment: &Experiment) -> Vec<Chart> {
@@ -211,32 +156,27 @@ fn charts(experiment: &Experiment) -> Vec<Chart> {
 }
 
 fn chart(experiment: &Experiment, series: &Series) -> Chart {
-    let factor = if series.unit == "s" { 1e9 } else { 1.0 };
-    let y = match series.unit.as_str() {
-        CHANGE | "fraction" => Axis::Change,
-        "ns" | "s" => Axis::Amount { units: NANOS, from_zero: false },
-        _ => Axis::Amount { units: COUNT, from_zero: false },
-    };
+    let (units, _) = number::of_metric(&series.unit);
     let at = |record: usize| record as f64;
+    let upright = |at: f64| Mark { across: Some((at, at)), ..Mark::default() };
     let dots = series.points.iter().map(|point| Point {
         x: at(point.record),
-        y: point.value.value * factor,
-        ends: point.value.ends().map(|(low, high)| (low * factor, high * factor)),
+        y: point.value.value,
+        ends: point.value.ends(),
         hint: experiment.records.get(point.record).map_or_else(String::new, |record| record.path.clone()),
     });
     let dots = Line { subject: 0, joined: false, dot: 5, points: dots.collect() };
     let line = |level: &Level| {
         let ends = [at(level.first), at(level.last)];
-        let points = ends.map(|x| Point::new(x, level.value.value * factor)).to_vec();
+        let points = ends.map(|x| Point::new(x, level.value.value)).to_vec();
         Line { subject: 0, joined: true, dot: 0, points }
     };
     let marked = experiment.records.iter().enumerate().filter(|(_, record)| !record.differs.is_empty());
     Chart {
         title: name(series),
-        of: String::new(),
-        x: Axis::Steps(steps(experiment)),
-        y,
-        marks: marked.map(|(place, _)| Mark::Upright(at(place) - 0.5)).collect(),
+        x: Axis::Named((0..).map(at).zip(steps(experiment)).collect()),
+        y: Axis::Amount { units, from_zero: units == PERCENT },
+        marks: marked.map(|(place, _)| at(place) - 0.5).map(upright).collect(),
         series: std::iter::once(dots).chain(series.levels.iter().map(line)).collect(),
     }
 }

@@ -159,7 +159,9 @@ fn survives<F: Finding + Serialize + DeserializeOwned>(fixtures: Vec<(&str, F)>)
                     Format::Mail => 72,
                     _ => usize::MAX,
                 };
-                assert_eq!(fits(&text, columns), Ok(()), "{at}");
+                // What can be pasted from a mail is as long as it is.
+                let wrapped = text.lines().filter(|line| format != Format::Mail || !line.starts_with("    "));
+                assert_eq!(fits(&wrapped.collect::<Vec<_>>().join("\n"), columns), Ok(()), "{at}");
                 assert!(format != Format::Html || html::tests::unbalanced(&text).is_none(), "{at}");
             }
         }

@@ -6,14 +6,12 @@
 mod axis;
 mod chart;
 pub(crate) mod markup;
-mod svg;
 mod table;
 mod timeline;
 
 use crate::document::{Audience, Block, Body, Chart, Document, Fact, Figure, Fold, Note, Section, Sentence, Tone};
 use markup::{element, escape};
 use model::origin::Input;
-use svg::Paint;
 
 const READER: Audience = Audience::PAGE;
 
@@ -92,8 +90,13 @@ fn head(document: &Document) -> String {
     format!("<header>\n{text}{subjects}</header>\n")
 }
 
+/// The class of a subject's colour. There are six; further subjects repeat them.
+fn subject(index: usize) -> String {
+    format!("subject{}", index % 6)
+}
+
 fn swatch(index: usize) -> String {
-    format!("<i class=\"swatch {}\"></i>", Paint::Subject(index).class())
+    format!("<i class=\"swatch {}\"></i>", subject(index))
 }
 
 /// The text, and its verdict on a coloured background.
@@ -203,19 +206,11 @@ fn facts<'a>(title: &str, facts: impl IntoIterator<Item = &'a Fact>) -> String {
 
 /// A tile for each figure with an answer; the others form a line of text.
 fn figures(line: &[Figure]) -> String {
-    if !line.iter().any(is_answer) {
-        let values = line.iter().map(|figure| element("span", class(figure.tone), &escape(&figure.value)));
-        return element("p", "beside", &values.collect::<String>()) + "\n";
-    }
-    let (answers, others): (Vec<&Figure>, Vec<&Figure>) = line.iter().partition(|figure| is_answer(figure));
-    let tiles = element("div", "tiles", &answers.into_iter().map(tile).collect::<String>()) + "\n";
+    let (others, answers): (Vec<&Figure>, Vec<&Figure>) = line.iter().partition(|figure| figure.tone == Tone::Plain);
+    let tiles: String = answers.into_iter().map(tile).collect();
     let others: String = others.into_iter().map(|figure| element("span", "", &escape(&figure.value))).collect();
-    tiles + &if others.is_empty() { others } else { element("p", "beside", &others) + "\n" }
-}
-
-/// Whether a figure answers the question: also a change that is none has a verdict.
-fn is_answer(figure: &Figure) -> bool {
-    figure.tone != Tone::Plain || !figure.counts.is_empty() || figure.verdict.is_some()
+    let all = [("div", "tiles", tiles), ("p", "beside", others)].into_iter().filter(|(.., inside)| !inside.is_empty());
+    all.map(|(tag, class, inside)| element(tag, class, &inside) + "\n").collect()
 }
 
 /// A longer value, such as a range, has smaller letters.
@@ -232,30 +227,10 @@ fn big(value: &str) -> String {
 }
 
 fn tile(figure: &Figure) -> String {
-    let text =
-        |class: &str, text: &str| if text.is_empty() { String::new() } else { element("p", class, &escape(text)) };
-    let bar = figure.counts.iter().map(|(tone, small, count)| {
-        let class = format!("{}{}", class(*tone), if *small { " small" } else { "" });
-        format!("<span class=\"{class}\" style=\"flex-grow:{count}\">{count}</span>")
-    });
-    let bar: String = bar.collect();
-    let bar = if bar.is_empty() { bar } else { format!("<div class=\"counts\" aria-hidden=\"true\">{bar}</div>") };
-    let interval = figure.interval.as_ref().map(|interval| text("ends", &format!("95 % {interval}")));
-    let drawing = figure.drawing.map(|(interval, scale)| table::strip(scale, interval, &figure.value));
-    let parts = [
-        text("what", &figure.what),
-        big(&figure.value),
-        bar,
-        interval.unwrap_or_default(),
-        drawing.unwrap_or_default(),
-        text("values", &figure.note),
-        figure.verdict.as_ref().map(pill).unwrap_or_default(),
-    ];
-    element(
-        "div",
-        &format!("tile {}", if figure.tone == Tone::Plain { "" } else { class(figure.tone) }),
-        &parts.concat(),
-    )
+    let text = |class: &str, text: String| if text.is_empty() { text } else { element("p", class, &escape(&text)) };
+    let interval = figure.interval.as_ref().map(|interval| format!("95 % {interval}")).unwrap_or_default();
+    let inside = text("what", figure.what.clone()) + &big(&figure.value) + &text("ends", interval);
+    element("div", &format!("tile {}", class(figure.tone)), &inside)
 }
 
 fn provenance(document: &Document) -> String {

@@ -1,5 +1,7 @@
 //! Whether text may contain terminal colours. The binary decides; no renderer queries the terminal.
 
+use crate::document::Tone;
+
 /// How text is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ink {
@@ -10,33 +12,16 @@ pub enum Ink {
 }
 
 impl Ink {
-    /// Most important.
-    pub fn bold(self, text: &str) -> String {
-        self.drawn("1", text)
-    }
-
-    /// Least important.
-    pub fn dim(self, text: &str) -> String {
-        self.drawn("2", text)
-    }
-
-    /// Good.
-    pub fn green(self, text: &str) -> String {
-        self.drawn("32", text)
-    }
-
-    /// Needs attention.
-    pub fn yellow(self, text: &str) -> String {
-        self.drawn("33", text)
-    }
-
-    /// A problem.
-    pub fn red(self, text: &str) -> String {
-        self.drawn("31", text)
-    }
-
-    /// An empty text stays empty, without escape sequences.
-    fn drawn(self, rendition: &str, text: &str) -> String {
+    /// A text of this tone. An empty one stays empty, without escape sequences.
+    pub fn paint(self, tone: Tone, text: &str) -> String {
+        let rendition = match tone {
+            Tone::Plain => return text.to_owned(),
+            Tone::Strong => "1",
+            Tone::Faint => "2",
+            Tone::Own => "32",
+            Tone::Notice => "33",
+            Tone::Bad => "31",
+        };
         match self {
             Self::Colour if !text.is_empty() => format!("\u{1b}[{rendition}m{text}\u{1b}[0m"),
             Self::Colour | Self::Plain => text.to_owned(),
@@ -49,13 +34,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plain_ink_adds_nothing() {
-        assert_eq!(Ink::Plain.red("poor"), "poor");
-    }
-
-    #[test]
-    fn colour_ends_where_the_text_ends() {
-        assert_eq!(Ink::Colour.green("good"), "\u{1b}[32mgood\u{1b}[0m");
-        assert_eq!(Ink::Colour.bold(""), "");
+    fn colour_ends_where_the_text_ends_and_plain_ink_adds_nothing() {
+        assert_eq!(Ink::Plain.paint(Tone::Bad, "poor"), "poor");
+        assert_eq!(Ink::Colour.paint(Tone::Own, "good"), "\u{1b}[32mgood\u{1b}[0m");
+        assert_eq!(Ink::Colour.paint(Tone::Strong, ""), "");
     }
 }

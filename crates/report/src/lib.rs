@@ -1,7 +1,7 @@
 //! Finding → document → text.
 //!
 //! Each kind of finding has a pure function that turns it into a [`document::Document`]: `cost`, `compare`, `guest`,
-//! `ftq`, `doctor`, and `plan` and `experiment` for what is only read.
+//! `ftq`, `doctor`, and `plan` for what is only read.
 //! Each renderer turns a document into text and knows no kind: `terminal`, `mail`, `markdown`, `csv`, `html`. JSON is
 //! the finding itself.
 //!
@@ -21,8 +21,6 @@ mod cost;
 mod csv;
 mod doctor;
 pub mod document;
-mod events;
-mod experiment;
 mod explained;
 mod fio;
 mod flame_graph;
@@ -38,11 +36,11 @@ pub mod limits;
 mod mail;
 mod markdown;
 pub mod number;
+mod parts;
 mod phrase;
 mod placement;
 mod plan;
 pub mod probes;
-mod profile_files;
 mod provenance;
 mod published;
 
@@ -58,6 +56,6 @@ mod examples;
 mod hostile;
 
 pub use annotation::Annotation;
+pub use flame_graph::folded;
 pub use format::{Finding, Format, PAGE};
 pub use ink::Ink;
-pub use profile_files::{ProfileFile, profile_files};

@@ -1,7 +1,7 @@
 //! The limits of `--fail-on`: a table of their states, and a sentence for the one that fails a build.
 
 use crate::document::{Block, Body, Cell, Column, Section, Table, Tone};
-use crate::number::{self, COUNT, MISSING, NANOS, Scale};
+use crate::number::{self, MISSING, NANOS, PERCENT, SECONDS, Written};
 use crate::phrase::tied;
 use model::elided_list::grouped;
 use model::limit::{CHANGE, LimitFinding, LimitState};
@@ -49,7 +49,7 @@ pub(crate) fn section(limits: &[LimitFinding], noun: &str) -> Option<Section> {
     block(limits, noun).map(|block| Section::new("", vec![block]))
 }
 
-/// "cycles_per_io > 30k is exceeded: 35.2k [34.9k, 35.5k] cycles/I/O (bs=4k)".
+/// "cycles_per_io > 30k is exceeded: 35.2 [34.9, 35.5] kcycles/I/O (bs=4k)".
 pub fn sentence(limit: &LimitFinding) -> String {
     let reason = limit.reason.as_ref().map(|reason| format!("; {reason}")).unwrap_or_default();
     let text = match limit.found {
@@ -75,26 +75,20 @@ fn state(state: LimitState) -> (&'static str, Tone) {
 fn found(limit: &LimitFinding) -> String {
     let Some(found) = limit.found.filter(|found| found.value.is_finite()) else { return MISSING.to_owned() };
     let ends = found.low.zip(found.high).filter(|(low, high)| low != high);
-    let (text, unit): (Box<dyn Fn(f64) -> String>, &str) = match limit.unit.as_str() {
-        CHANGE => (Box::new(change_of(found.value)), "%"),
-        "fraction" => (Box::new(number::percent), ""),
-        unit @ ("ns" | "s") => {
-            let factor = if unit == "s" { 1e9 } else { 1.0 };
-            let scale = Scale::of(NANOS, found.value * factor);
-            (Box::new(move |value: f64| scale.cell(value * factor)), scale.unit)
-        }
-        // An exact count may be beyond its limit by little.
-        unit if ends.is_none() && (WHOLE..LONG).contains(&found.value) => {
-            (Box::new(|value: f64| separated(&format!("{value:.0}"))), unit)
-        }
-        unit => {
-            let scale = Scale::of(COUNT, found.value);
-            (Box::new(move |value: f64| format!("{}{}", scale.cell(value), scale.unit)), unit)
-        }
+    let Written { scale, unit } = Written::of(&limit.unit, found.value);
+    let is_change = limit.unit == CHANGE;
+    // An exact count may be beyond its limit by little.
+    let is_count = ![PERCENT, NANOS, SECONDS].contains(&number::of_metric(&limit.unit).0);
+    let is_whole = is_count && ends.is_none() && (WHOLE..LONG).contains(&found.value);
+    let change = change_of(found.value);
+    let text = |value: f64| match value {
+        value if is_change => change(value),
+        value if is_whole => separated(&format!("{value:.0}")),
+        value => scale.cell(value),
     };
     let interval = ends.map(|(low, high)| format!(" [{}, {}]", text(low), text(high))).unwrap_or_default();
-    let gap = if unit.is_empty() { "" } else { " " };
-    format!("{}{interval}{gap}{unit}", text(found.value))
+    let unit = if is_whole { &limit.unit } else { &unit };
+    format!("{}{interval} {unit}", text(found.value)).trim_end().to_owned()
 }
 
 /// Formats changes in percent with their sign: with a digit more than elsewhere, because a small one may be beyond its limit by little.
@@ -138,7 +132,7 @@ mod tests {
         for (finding, text) in [
             (
                 limit("cycles_per_io > 30k", "cycles/I/O", [35_200.0, 34_900.0, 35_500.0], Exceeded),
-                "cycles_per_io > 30k is exceeded: 35.2k [34.9k, 35.5k] cycles/I/O",
+                "cycles_per_io > 30k is exceeded: 35.2 [34.9, 35.5] kcycles/I/O",
             ),
             (
                 limit("cycles_per_io > +3%", CHANGE, [0.05, 0.02, 0.08], Undecided),
@@ -156,7 +150,7 @@ mod tests {
             ),
             (
                 limit("loss_share > 1%", "fraction", [0.02, 0.015, 0.025], Exceeded),
-                "loss_share > 1% is exceeded: 2.0 % [1.5 %, 2.5 %]",
+                "loss_share > 1% is exceeded: 2.00 [1.50, 2.50] %",
             ),
             (
                 LimitFinding {

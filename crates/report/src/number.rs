@@ -14,6 +14,10 @@ pub const CYCLES: Units =
     &[(1.0, "cycles"), (1e3, "kcycles"), (1e6, "Mcycles"), (1e9, "Gcycles"), (1e12, "Tcycles"), (1e15, "Pcycles")];
 /// Durations, from nanoseconds.
 pub const NANOS: Units = &[(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s")];
+/// Durations, from seconds.
+pub const SECONDS: Units = &[(1e-9, "ns"), (1e-6, "µs"), (1e-3, "ms"), (1.0, "s")];
+/// Changes and parts, from fractions.
+pub const PERCENT: Units = &[(0.01, "%")];
 /// Counts; the unit is only the prefix.
 pub const COUNT: Units = &[(1.0, ""), (1e3, "k"), (1e6, "M"), (1e9, "G"), (1e12, "T"), (1e15, "P")];
 /// Amounts of data. Powers of two, as fio prints them.
@@ -101,6 +105,36 @@ impl Scale {
     /// `[low, high]` in this unit.
     pub fn interval(&self, low: f64, high: f64) -> String {
         format!("[{}, {}]", self.cell(low), self.cell(high))
+    }
+}
+
+/// The units of values whose unit has this name in JSON, and what follows the unit.
+pub fn of_metric(unit: &str) -> (Units, &str) {
+    match unit {
+        model::limit::CHANGE | "fraction" => (PERCENT, ""),
+        "ns" => (NANOS, ""),
+        "s" => (SECONDS, ""),
+        _ => match (unit.strip_prefix("cycles"), unit.strip_prefix("B/")) {
+            (Some(rest), _) => (CYCLES, rest),
+            (None, Some("s")) => (BYTES, "/s"),
+            (None, _) => (COUNT, unit),
+        },
+    }
+}
+
+/// How the values of a metric are written: in one unit, that of a reference value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Written {
+    pub scale: Scale,
+    pub unit: String,
+}
+
+impl Written {
+    pub fn of(unit: &str, reference: f64) -> Self {
+        let (units, rest) = of_metric(unit);
+        let scale = Scale::of(units, reference);
+        let gap = if units == COUNT && !scale.unit.is_empty() && !rest.is_empty() { " " } else { "" };
+        Self { scale, unit: format!("{}{gap}{rest}", scale.unit) }
     }
 }
 

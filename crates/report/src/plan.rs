@@ -1,10 +1,12 @@
-//! Renders a plan that is only read, not measured (`--parse-only` of run, ftq and guest run): what would run, in words.
+//! Renders a plan that is only read, not measured (`--parse-only`): what would run, in words.
 
 use crate::document::{Block, Body, Document, Fact, Section};
 use crate::number;
-use crate::phrase::units_tied;
+use crate::phrase::{tied, units_tied};
+use crate::provenance;
 use crate::shell::command;
 use crate::workload::options;
+use model::experiment::{Axis, Cache, Experiment, Metric, Rules, Work};
 use model::ftq::FtqPlan;
 use model::ftq::record::Worker;
 use model::guest::GuestPlan;
@@ -13,11 +15,8 @@ use model::plan::{JobPlan, Phase, Plan};
 pub fn document(plan: &Plan) -> Document {
     let several = plan.phases.len() > 1;
     let label = |phase: usize| if several { format!("Phase {}", phase + 1) } else { "Job".to_owned() };
-    let mut facts: Vec<Fact> =
-        jobs(plan).map(|(phase, job)| Fact::new(label(phase), format!("{}: {}", job.name, options(job)))).collect();
-    facts.extend(plan.warnings.iter().map(|warning| Fact::new("Caveat", &warning.message)));
     let names: Vec<&str> = jobs(plan).map(|(_, job)| job.name.as_str()).collect();
-    read_only("run", names.join(", "), facts)
+    read_only("run", names.join(", "), facts(plan, label))
 }
 
 /// The document of a recording's plan.
@@ -62,6 +61,83 @@ pub fn guests(plan: &GuestPlan) -> Document {
     read_only("guest run", plan.title.clone(), facts)
 }
 
+/// The document of an experiment.
+pub fn experiment(experiment: &Experiment) -> Document {
+    let facts = [workload(experiment), sweep(experiment), conditions(experiment), rules(experiment)].concat();
+    let subjects = experiment.arms.iter().map(|arm| Fact::new(&arm.name, arm.what(&experiment.arms)));
+    Document { subjects: subjects.collect(), ..read_only("compare", experiment.title.clone(), facts) }
+}
+
+/// What the baseline runs at the first point of the sweep; the arms and the sweep say what differs.
+fn workload(experiment: &Experiment) -> Vec<Fact> {
+    match experiment.cases.first().map(|case| &case.work) {
+        Some(Work::Jobs(plan)) => facts(plan, |_| "Job".to_owned()),
+        Some(Work::Command(words)) => vec![Fact::new("Command", command(words))],
+        None => Vec::new(),
+    }
+}
+
+fn sweep(experiment: &Experiment) -> Vec<Fact> {
+    let axis = |axis: &Axis| Fact::new("Sweep", format!("{}: {}", axis.name, axis.values.join(", ")));
+    let mut facts: Vec<Fact> = experiment.axes.iter().map(axis).collect();
+    let (cells, arms) = (experiment.cells.len(), experiment.arms.len());
+    if !facts.is_empty() {
+        facts.push(Fact::new("Cases", format!("{cells} points × {arms} arms = {}", experiment.cases.len())));
+    }
+    facts
+}
+
+/// What is the same for all arms.
+fn conditions(experiment: &Experiment) -> Vec<Fact> {
+    let cache = experiment.cache.map(|cache| match cache {
+        Cache::Warm => "warm: the files are read in first and kept in memory",
+        Cache::Cold => "cold: the files are dropped before each slice",
+        Cache::AsIs => "not controlled",
+    });
+    let around = &experiment.around;
+    let shell = [("Setup", &around.setup), ("Prepare", &around.prepare), ("Cleanup", &around.cleanup)];
+    let mut facts: Vec<Fact> = provenance::services(&experiment.services).collect();
+    facts.extend(cache.map(|cache| Fact::new("Page cache", cache)));
+    facts.extend(experiment.place.as_ref().map(|place| Fact::new("Place", place.to_string())));
+    facts.extend(shell.into_iter().filter_map(|(label, text)| Some(Fact::new(label, text.as_ref()?))));
+    if let Some(boots) = &experiment.boots {
+        facts.push(Fact::new("Boots", format!("{} of each arm", boots.each)));
+        facts.extend(boots.hook.as_ref().map(|hook| Fact::new("Hook", hook)));
+    }
+    facts
+}
+
+/// When it ends, and what counts as a difference.
+fn rules(experiment: &Experiment) -> Vec<Fact> {
+    let Rules { targets, margin, precision, budget_seconds, slice_seconds, .. } = &experiment.rules;
+    let percent = |fraction: f64| tied(&number::percent(fraction));
+    let budget = units_tied(&format!("{budget_seconds} s"));
+    let mut facts = Vec::new();
+    if experiment.boots.is_some() {
+        facts.push(Fact::new("Budget", format!("{budget} for each boot")));
+    } else {
+        let targets: Vec<&str> = targets.iter().map(|metric: &Metric| metric.name()).collect();
+        let (targets, width) = (targets.join(", "), percent(*precision));
+        facts.push(Fact::new("Budget", format!("{budget}, but at least two rounds")));
+        facts.push(Fact::new("Precision", format!("ends earlier if the intervals of {targets} are within ±{width}")));
+    }
+    facts.push(Fact::new("Margin", format!("changes below {} do not count", percent(*margin))));
+    facts.push(Fact::new("Hang timeout", units_tied(&format!("{} s", experiment.rules.hang_timeout()))));
+    facts.extend(slice_seconds.map(|slice| Fact::new("Slice", tied(&number::seconds(slice)))));
+    facts.extend(experiment.limits.iter().map(|limit| Fact::new("Fails if", limit.to_string())));
+    facts.extend(experiment.published.iter().map(|published| {
+        let change = published.change.map_or_else(|| number::MISSING.to_owned(), percent);
+        Fact::new("Published", format!("{}: {change} ({})", published.metric.name(), published.source))
+    }));
+    facts
+}
+
+/// Each job with its options, and the caveats of a plan.
+fn facts(plan: &Plan, label: impl Fn(usize) -> String) -> Vec<Fact> {
+    let jobs = jobs(plan).map(|(phase, job)| Fact::new(label(phase), format!("{}: {}", job.name, options(job))));
+    jobs.chain(plan.warnings.iter().map(|warning| Fact::new("Caveat", &warning.message))).collect()
+}
+
 fn read_only(verb: &str, title: String, facts: Vec<Fact>) -> Document {
     Document {
         kind: format!("iotoll {verb} --parse-only"),
@@ -77,10 +153,16 @@ fn jobs(plan: &Plan) -> impl Iterator<Item = (usize, &JobPlan)> {
 }
 
 #[cfg(test)]
+pub use tests::experiment as fixture;
+
+#[cfg(test)]
 mod tests {
-    use super::{FtqPlan, GuestPlan, Worker};
+    use super::{Experiment, FtqPlan, GuestPlan, Worker};
     use crate::{Format, Ink};
+    use model::experiment::draft::Surroundings;
     use model::guest::plan::Point;
+    use model::plan::service::Address;
+    use model::plan::{DeviceWrites, UnknownOptions};
     use model::plan::{Settings, parse};
     use model::unit::Nanos;
 
@@ -145,5 +227,51 @@ mod tests {
             assert!(table.contains(part), "'{part}' is not in\n{table}");
         }
         assert_eq!(table.matches("a on ext4").count(), 1, "{table}");
+    }
+
+    pub fn experiment() -> Experiment {
+        let text = r#"
+            title = "blocks over nbd"
+            job = "[a]\nioengine=nbd\nuri={s.uri}\nrw=randread"
+            budget = "2min"
+            place = "0,1"
+            setup = "sync"
+            fail_on = ["iops < -5%"]
+            service = [{ name = "s", command = "iotoll serve --backend memory:16m --listen 127.0.0.1:{port}" }]
+            arm = [{ name = "four" }, { name = "eight", options = ["iodepth=8"] }]
+            sweep = [{ name = "bs", values = ["4k", "64k"] }]
+            published = [{ metric = "iops", change = 0.5, source = "a mail" }]
+        "#;
+        let surroundings = Surroundings {
+            environment: &|_| None,
+            included: &|_| None,
+            address: &|_| Address { port: 1111, directory: "/tmp/s".to_owned() },
+            unknown_options: UnknownOptions::Refuse,
+            device_writes: DeviceWrites::Refuse,
+        };
+        model::experiment::file::parse("x.toml", text).unwrap().resolve(&surroundings).unwrap()
+    }
+
+    #[test]
+    fn a_plan_names_everything_that_would_be_measured() {
+        let text = Format::Table.render(&experiment(), Ink::Plain, 200).replace('\u{a0}', " ");
+        for part in [
+            "blocks over nbd\n",
+            "eight",
+            "iodepth=8",
+            "a: ioengine=nbd rw=randread bs=4k iodepth=1 uri=nbd://127.0.0.1:1111",
+            "bs: 4k, 64k",
+            "2 points × 2 arms = 4",
+            "s: iotoll serve --backend memory:16m --listen 127.0.0.1:1111",
+            "0,1",
+            "sync",
+            "120 s, but at least two rounds",
+            "ends earlier if the intervals of cycles_per_io, iops are within ±1.0 %",
+            "changes below 3.0 % do not count",
+            "iops < -5%",
+            "iops: 50 % (a mail)",
+        ] {
+            assert!(text.contains(part), "'{part}' is not in\n{text}");
+        }
     }
 }

@@ -3,9 +3,7 @@
 use crate::Ink;
 use crate::change::Change;
 use crate::contents;
-use crate::document::{
-    Audience, Axis, Block, Body, Cell, Chart, Column, Document, Fact, Point, Section, Series, Table,
-};
+use crate::document::{Audience, Block, Body, Cell, Chart, Column, Document, Fact, Point, Section, Series, Table};
 use crate::number::{self, BYTES, COUNT, MISSING, NANOS, Units};
 use crate::text::terminal;
 use model::comparison::CompareFinding;
@@ -96,73 +94,40 @@ fn comparison_table(finding: &CompareFinding, arm: &str) -> Table {
     table
 }
 
-/// Counters, then gauges, then both over time.
+/// The probes of a phase, and their values over time.
 pub fn of_phase(phase: &PhaseFinding, suffix: &str) -> [Section; 2] {
     let charts = Body::Charts(phase.probes.iter().filter_map(chart).collect());
     let over_time = Block::new("", charts).of(Audience::PAGE);
-    [Section::new("", tables(phase, suffix)), Section::on_page(format!("Probes over time{suffix}"), vec![over_time])]
+    let table = Block::new(format!("Probes{suffix}"), Body::Table(table(phase)));
+    [Section::new("", vec![table]), Section::on_page(format!("Probes over time{suffix}"), vec![over_time])]
 }
 
-fn tables(phase: &PhaseFinding, suffix: &str) -> Vec<Block> {
-    let (mut counters, mut gauges) = (counters(), gauges());
+/// A row for each value of each probe. A rate is gross, a figure per I/O is net of the background.
+fn table(phase: &PhaseFinding) -> Table {
+    let mut columns = vec![Column::rows("probe"), Column::text("value"), Column::number("")];
+    columns.extend([Column::number("95 %").spare(2), Column::text("beside").spare(1)]);
+    let mut table = Table { keys: 2, ..Table::new(columns) };
     for probe in &phase.probes {
-        let table = if probe.kind == Kind::Counter { &mut counters } else { &mut gauges };
-        if probe.per_second.is_none() && probe.mean.is_none() {
+        let shown = |value: f64| number::with_unit(units_of(probe), value);
+        let background = probe.background_per_second.map(|rate| format!("background {}", shown(rate)));
+        let range = probe.min.zip(probe.max).map(|(min, max)| format!("from {} to {}", shown(min), shown(max)));
+        let values = [
+            ("per second", probe.per_second, [probe.per_second_low, probe.per_second_high], background),
+            ("per I/O", probe.per_io, [probe.per_io_low, probe.per_io_high], None),
+            ("mean", probe.mean, [probe.mean_low, probe.mean_high], range),
+        ];
+        let known = values.into_iter().filter_map(|(what, value, ends, beside)| Some((what, value?, ends, beside)));
+        let before = table.rows.len();
+        for (what, value, [low, high], beside) in known {
+            let within = number::plus_minus(value, low, high);
+            let texts = [label_of(probe), what.to_owned(), shown(value), within, beside.unwrap_or_default()];
+            table.row(texts.map(Cell::from).to_vec());
+        }
+        if table.rows.len() == before {
             table.note(label_of(probe).into(), format!("{MISSING} {}", probe.reason.as_deref().unwrap_or("not read")));
-        } else {
-            table.row(cells(probe));
         }
     }
-    vec![
-        Block::new(format!("Probes: counters{suffix}"), Body::Table(counters)),
-        Block::new(format!("Probes: gauges{suffix}"), Body::Table(gauges)),
-    ]
-}
-
-fn counters() -> Table {
-    Table::new(vec![
-        Column::rows("probe"),
-        Column::number("per second"),
-        Column::number("95 %").spare(2),
-        Column::number("per I/O"),
-        Column::number("95 %").spare(3),
-        // The rate is gross, the figure per I/O is net of the background.
-        Column::number("background").spare(1),
-    ])
-}
-
-fn gauges() -> Table {
-    Table::new(vec![
-        Column::rows("probe"),
-        Column::number("mean"),
-        Column::number("95 %").spare(1),
-        Column::number("min"),
-        Column::number("max"),
-    ])
-}
-
-fn cells(probe: &ProbeFinding) -> Vec<Cell> {
-    let known = |value| Cell::from(number::known(units_of(probe), value));
-    let within = |value: Option<f64>, low, high| {
-        Cell::from(value.map_or_else(|| MISSING.to_owned(), |value| number::plus_minus(value, low, high)))
-    };
-    match probe.kind {
-        Kind::Counter => vec![
-            label_of(probe).into(),
-            known(probe.per_second),
-            within(probe.per_second, probe.per_second_low, probe.per_second_high),
-            known(probe.per_io),
-            within(probe.per_io, probe.per_io_low, probe.per_io_high),
-            known(probe.background_per_second),
-        ],
-        Kind::Gauge => vec![
-            label_of(probe).into(),
-            known(probe.mean),
-            within(probe.mean, probe.mean_low, probe.mean_high),
-            known(probe.min),
-            known(probe.max),
-        ],
-    }
+    table
 }
 
 fn units_of(probe: &ProbeFinding) -> Units {
@@ -177,14 +142,10 @@ fn chart(probe: &ProbeFinding) -> Option<Chart> {
     let sound = probe.series.iter().filter(|(seconds, value)| seconds.is_finite() && value.is_finite());
     let points: Vec<Point> = sound.map(|(seconds, value)| Point::new(*seconds, *value)).collect();
     // A single window is the same as the mean.
-    (points.len() > 1).then(|| Chart {
-        title: label_of(probe) + if probe.kind == Kind::Counter { ", per second" } else { "" },
-        of: String::new(),
-        x: Axis::Time,
-        y: Axis::Amount { units: units_of(probe), from_zero: true },
-        marks: Vec::new(),
-        series: vec![Series { subject: 1, joined: true, dot: 0, points }],
-    })
+    let is_series = points.len() > 1;
+    let title = label_of(probe) + if probe.kind == Kind::Counter { ", per second" } else { "" };
+    let series = vec![Series { subject: 1, joined: true, dot: 0, points }];
+    (is_series).then(|| Chart::over_time(title, units_of(probe), true, series))
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@ use model::elided_list::elided_list;
 use model::finding::Background;
 use model::kind::Head;
 use model::plan::service::Service;
-use model::record::Host;
+use model::reading::Reading;
+use model::record::{Canaries, Host};
 use model::storage::Storage;
 
 /// The machine for `reader`; its settings and mitigations for those who do not sit at it; what holds the files.
@@ -88,13 +89,35 @@ pub fn machine(host: &Host) -> String {
     parts.join(", ")
 }
 
-pub fn settings(host: &Host) -> String {
+/// The canaries, each as it was first, and as it was last if they were taken several times.
+pub fn canaries(taken: &[Canaries]) -> Vec<(&'static str, String)> {
+    let Some((first, last)) = taken.first().zip(taken.last()) else { return Vec::new() };
+    let nanos = |nanos: f64| number::with_unit(number::NANOS, nanos);
+    let read = |reading: &Reading<f64>| match reading {
+        Reading::Taken(value) => nanos(*value),
+        Reading::Unavailable(reason) => reason.clone(),
+    };
+    let all = |canaries: &Canaries| {
+        [
+            ("system call", nanos(canaries.null_system_call_nanos)),
+            ("context switch", read(&canaries.context_switch_nanos)),
+            ("wake-up", read(&canaries.wake_up_nanos)),
+            ("clock reading", nanos(canaries.clock_read_nanos)),
+            ("memory copy", format!("{} GB/s", number::significant(canaries.memcpy_gigabytes_per_second))),
+        ]
+    };
+    let moved =
+        |((name, before), (_, after))| (name, if before == after { before } else { format!("{before} → {after}") });
+    all(first).into_iter().zip(all(last)).map(moved).collect()
+}
+
+fn settings(host: &Host) -> String {
     let Host { governor, smt, clocksource, idle_driver, .. } = host;
     format!("governor {governor}, SMT {smt}, clocksource {clocksource}, idle {idle_driver}")
 }
 
 /// The names of its mitigations.
-pub fn mitigations(host: &Host) -> String {
+fn mitigations(host: &Host) -> String {
     let names: Vec<_> = host.mitigations.iter().filter_map(|line| line.split(':').next()).map(str::trim).collect();
     if names.is_empty() {
         return "none".to_owned();

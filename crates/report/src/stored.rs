@@ -2,7 +2,7 @@
 
 use crate::change::Change;
 use crate::document::{Block, Body, Fact, Note};
-use crate::number::{self, COUNT, CYCLES, Units};
+use crate::number::{self, COUNT, CYCLES};
 use crate::phrase::phase_name;
 use crate::phrase::{self, tied, units_tied};
 use crate::{contents, words};
@@ -10,7 +10,7 @@ use model::comparison::CompareFinding;
 use model::comparison::finding::{AgainstStored, CellFinding, MetricFinding};
 use model::elided_list::{distinct, elided_list};
 use model::experiment::Metric;
-use model::finding::{PhaseFinding, RunFinding, StoredPhase};
+use model::finding::{PhaseFinding, RunFinding};
 use model::stats::Estimate;
 use model::stored::StoredFinding;
 
@@ -45,7 +45,7 @@ fn differs(stored: &StoredFinding) -> String {
 /// `None` without a stored record.
 pub fn of_comparison(finding: &CompareFinding) -> Option<Block> {
     let stored = finding.head.stored.as_ref()?;
-    let metrics = contents::targets(finding);
+    let metrics = &finding.targets;
     let (matched, others): (Vec<&CellFinding>, Vec<&CellFinding>) =
         finding.cells.iter().partition(|cell| is_known(cell));
     let lines = matched.iter().flat_map(|cell| metrics.iter().map(move |metric| line(finding, cell, *metric)));
@@ -111,33 +111,27 @@ pub fn of_run(finding: &RunFinding) -> Option<Block> {
     });
     let caution = "the two were not measured side by side: the difference includes everything that changed in between, such as the kernel or \
                    other guests, and its interval only the variation within each; use iotoll compare to isolate a change";
-    let unknown = finding.phases.iter().filter(|phase| facts_of(phase).is_none());
+    let unknown = finding.phases.iter().filter(|phase| phase.stored.is_none());
     let unknown: Vec<String> = unknown.map(phase_name).filter(|name| !name.is_empty()).collect();
     let remark = (!unknown.is_empty()).then(|| format!("not in the stored record: {}", unknown.join(", ")));
     Some(block(if finding.counted_by.is_some() { "command" } else { "run" }, stored, facts.collect(), caution, remark))
 }
 
-fn facts_of(phase: &PhaseFinding) -> Option<&StoredPhase> {
-    phase.stored.as_ref()
-}
-
 fn facts(phase: &PhaseFinding) -> Vec<(&'static str, String)> {
-    let Some(then) = facts_of(phase) else { return Vec::new() };
-    let of = |change: Change, units: Units, then: Option<f64>, now: Option<f64>| {
-        let figures = format!("({} → {})", number::known(units, then), number::known(units, now));
-        Some(format!("{} {}", tied(&change.whole()), tied(&figures))).filter(|_| change.value.is_some())
-    };
+    let Some(then) = &phase.stored else { return Vec::new() };
+    let change = |found: Option<Estimate>| found.map(Change::from).unwrap_or_default();
     let rate = Change { value: then.iops_change, low: None, high: None };
     let lines = [
-        ("cycles/IO", of(change(then.cycles_per_io_change), CYCLES, then.cycles_per_io, phase.cycles_per_io)),
-        ("cycles", of(change(then.cycles_change), CYCLES, then.cycles, phase.cycles)),
-        ("IOPS", of(rate, COUNT, then.iops, phase.iops)),
+        ("cycles/IO", change(then.cycles_per_io_change), CYCLES, then.cycles_per_io, phase.cycles_per_io),
+        ("cycles", change(then.cycles_change), CYCLES, then.cycles, phase.cycles),
+        ("IOPS", rate, COUNT, then.iops, phase.iops),
     ];
-    lines.into_iter().filter_map(|(head, text)| Some((head, text?))).collect()
-}
-
-fn change(found: Option<Estimate>) -> Change {
-    found.map(Change::from).unwrap_or_default()
+    let known = lines.into_iter().filter(|(_, change, ..)| change.value.is_some());
+    let told = known.map(|(head, change, units, then, now)| {
+        let figures = format!("({} → {})", number::known(units, then), number::known(units, now));
+        (head, format!("{} {}", tied(&change.whole()), tied(&figures)))
+    });
+    told.collect()
 }
 
 #[cfg(test)]

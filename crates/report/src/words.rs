@@ -1,15 +1,12 @@
 //! Words for metrics and verdicts, one row of the table for each metric.
 
 use crate::document::Tone;
-use crate::number::{BYTES, COUNT, NANOS, Scale, Units, bare_percent, is_about_0, known};
+use crate::number::{BYTES, COUNT, NANOS, SECONDS, Scale, Units, bare_percent, is_about_0, known};
 use model::experiment::Metric;
 use model::stats::Verdict;
 
 /// Values with a ratio above this do not share a unit.
 const FAR_APART: f64 = 30.0;
-
-/// Units of durations, from seconds.
-const SECONDS: Units = &[(1e-9, "ns"), (1e-6, "µs"), (1e-3, "ms"), (1.0, "s")];
 
 /// The words for a metric.
 pub struct Words {

@@ -360,7 +360,7 @@ fn a_planted_lock_is_the_largest_function_and_its_line() {
     let folded = folder.text("record/profile.folded");
     assert!(folded.lines().any(|line| line.contains(";main;planted_lock ")), "{folded}");
     let page = folder.text("record/report.html");
-    assert!(page.contains("src=\"data:image/svg+xml,") && page.contains("Instructions of planted_lock"));
+    assert!(page.contains("src=\"data:image/svg+xml,"));
 }
 
 #[test]

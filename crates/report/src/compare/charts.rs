@@ -1,7 +1,8 @@
 //! The charts of a comparison: every slice over time, the shift of latency at each percentile, and a sweep as curves.
 
+use super::tables;
 use crate::change::Change;
-use crate::document::{Axis, Block, Body, Cell, Chart, Column, Mark, Note, Point, Series, Table};
+use crate::document::{Axis, Block, Body, Cell, Chart, Column, Draw, Mark, Note, Point, Series, Table, Tone};
 use crate::number::MISSING;
 use crate::{contents, words};
 use model::comparison::CompareFinding;
@@ -31,65 +32,30 @@ fn of_metric(
         Series { subject, joined: false, dot: 4, points }
     };
     let series = [true, false].map(series).to_vec();
-    series.iter().any(|series| !series.points.is_empty()).then(|| Chart {
-        title: words::of(metric).noun.to_owned(),
-        of: String::new(),
-        x: Axis::Time,
-        y: Axis::Amount { units: words::of(metric).units, from_zero: false },
-        marks: Vec::new(),
-        series,
-    })
+    let words = words::of(metric);
+    let drawable = series.iter().any(|series| !series.points.is_empty());
+    drawable.then(|| Chart::over_time(words.noun, words.units, false, series))
 }
 
-/// The chart and the table of one comparison.
+/// The change of latency at each percentile.
 pub fn shift(finding: &CompareFinding, cell: &CellFinding) -> Vec<Block> {
-    let charts = Body::Charts(chart(finding, cell).into_iter().collect());
-    let missing = cell.shift.iter().any(|point| point.change.is_none());
-    let note = Note::remark(format!("{MISSING} no change: too few I/Os for an interval"));
-    let table = Block::new("", Body::Table(table(finding, cell)));
-    let blocks = vec![Block::new("", charts), table.with(missing.then_some(note).into_iter().collect())];
-    if cell.shift.is_empty() { Vec::new() } else { blocks }
-}
-
-fn name(point: &ShiftPoint) -> String {
-    format!("p{}", point.percent)
-}
-
-/// Its name on the axis, where all are percentiles and letters are scarce.
-fn short_name(point: &ShiftPoint) -> String {
-    point.percent.to_string()
-}
-
-fn chart(finding: &CompareFinding, cell: &CellFinding) -> Option<Chart> {
-    let margin = finding.rules.margin;
-    let point = |(place, point): (usize, &ShiftPoint)| {
-        let change = Change::from(point.change?);
-        let ends = change.ends()?;
-        let hint = format!("{}: {}", name(point), change.whole());
-        Some(Point { x: place as f64, y: change.value?, ends: Some(ends), hint })
-    };
-    let points: Vec<Point> = cell.shift.iter().enumerate().filter_map(point).collect();
-    (!points.is_empty()).then(|| Chart {
-        title: "change of latency at each percentile (50: the median) with its interval".to_owned(),
-        of: String::new(),
-        x: Axis::Steps(cell.shift.iter().map(short_name).collect()),
-        y: Axis::Change,
-        marks: vec![Mark::Band(-margin, margin), Mark::Level(0.0)],
-        series: vec![Series { subject: contents::arm_index(finding, &cell.arm), joined: true, dot: 9, points }],
-    })
-}
-
-fn table(finding: &CompareFinding, cell: &CellFinding) -> Table {
+    let change = |point: &ShiftPoint| point.change.map(Change::from).unwrap_or_default();
+    let drawn = tables::scale(finding.rules.margin, cell.shift.iter().map(change));
     let heads = [contents::baseline(finding), &cell.arm, "change", "95 %"].map(Column::number);
-    let mut table = Table::new([vec![Column::text("percentile")], heads.to_vec()].concat());
+    let mut columns = [vec![Column::text("percentile")], heads.to_vec()].concat();
+    columns.extend(drawn.map(|scale| Column::drawing(Draw::Interval(scale))));
+    let mut table = Table::new(columns);
     for point in &cell.shift {
         let (baseline, candidate) =
             words::of(Metric::LatencyMean).pair(Some(point.baseline_ns), Some(point.candidate_ns));
-        let change = point.change.map(Change::from).unwrap_or_default();
-        let fields = [name(point), baseline, candidate, change.percent(), change.interval()];
-        table.row(fields.map(Cell::from).to_vec());
+        let change = change(point);
+        let fields = [format!("p{}", point.percent), baseline, candidate, change.percent(), change.interval()];
+        let drawing = drawn.map(|_| Cell::drawn(Tone::Plain, change.drawn()));
+        table.row(fields.map(Cell::from).into_iter().chain(drawing).collect());
     }
-    table
+    let missing = cell.shift.iter().any(|point| point.change.is_none());
+    let note = Note::remark(format!("{MISSING} no change: too few I/Os for an interval"));
+    vec![Block::new("", Body::Table(table)).with(missing.then_some(note).into_iter().collect())]
 }
 
 /// Radius of the dot of a cell.
@@ -98,15 +64,15 @@ const DOT: u32 = 8;
 /// The values of the other axes.
 type Group = BTreeMap<String, String>;
 
-/// Two charts for each target metric and each combination of the other axes' values: the changes and the values.
+/// A chart of the values for each target metric and each combination of the other axes' values.
 pub fn curves(finding: &CompareFinding) -> Vec<Chart> {
     let Some((axis, numbers)) = contents::curve_axis(finding) else { return Vec::new() };
     let named: Vec<(f64, String)> = numbers.into_iter().zip(axis.values.iter().cloned()).collect();
     let sweep = Sweep { finding, axis: &axis.name, named };
     let groups = distinct(finding.cells.iter().map(|cell| sweep.group(cell)));
-    let metrics = contents::targets(finding);
-    let both = |metric, group| [sweep.changes(metric, group), sweep.values(metric, group)];
-    metrics.iter().flat_map(|metric| groups.iter().flat_map(move |group| both(*metric, group))).flatten().collect()
+    let metrics = &finding.targets;
+    let values = |metric, group| sweep.values(metric, group);
+    metrics.iter().flat_map(|metric| groups.iter().filter_map(move |group| values(*metric, group))).collect()
 }
 
 /// What all charts of a sweep share.
@@ -135,27 +101,6 @@ impl Sweep<'_> {
         self.named.iter().find(|(_, name)| name == value).map(|(place, _)| *place)
     }
 
-    /// The changes with their intervals, one colour for each arm.
-    fn changes(&self, metric: Metric, group: &Group) -> Option<Chart> {
-        let margin = self.finding.rules.margin;
-        let series = contents::candidates(self.finding).into_iter().map(|arm| {
-            let point = |(place, cell): (f64, &CellFinding)| {
-                let found = contents::metric(cell, metric)?;
-                let change = Change::from(found);
-                let hint = self.hint(metric, arm, place, found);
-                Some(Point { x: place, y: change.value?, ends: change.ends(), hint })
-            };
-            let points = self.cells(arm, group).into_iter().filter_map(point).collect();
-            Series { subject: contents::arm_index(self.finding, arm), joined: true, dot: DOT, points }
-        });
-        let series: Vec<Series> = series.collect();
-        let drawable = series.iter().any(|series| !series.points.is_empty());
-        let mut marks = self.crossings(metric, group);
-        marks.extend([Mark::Band(-margin, margin), Mark::Level(0.0)]);
-        let title = format!("change in {}", words::of(metric).noun);
-        drawable.then(|| self.chart(title, group, Axis::Change, marks, series))
-    }
-
     /// The values of all arms.
     fn values(&self, metric: Metric, group: &Group) -> Option<Chart> {
         let words = words::of(metric);
@@ -175,15 +120,15 @@ impl Sweep<'_> {
             };
             add(contents::arm_index(self.finding, arm), found().filter_map(point).collect());
         }
-        let axis = Axis::Amount { units: words.units, from_zero: true };
-        let marks = self.crossings(metric, group);
-        let drawable = all.iter().any(|series| !series.points.is_empty());
-        drawable.then(|| self.chart(words.noun.to_owned(), group, axis, marks, all))
-    }
-
-    fn chart(&self, title: String, group: &Group, y: Axis, marks: Vec<Mark>, series: Vec<Series>) -> Chart {
         let of = contents::point(self.finding, group);
-        Chart { title, of, x: Axis::Named(self.named.clone()), y, marks, series }
+        let drawable = all.iter().any(|series| !series.points.is_empty());
+        drawable.then(|| Chart {
+            title: if of.is_empty() { words.noun.to_owned() } else { format!("{}, {of}", words.noun) },
+            x: Axis::Named(self.named.clone()),
+            y: Axis::Amount { units: words.units, from_zero: true },
+            marks: self.crossings(metric, group),
+            series: all,
+        })
     }
 
     /// The tooltip of a cell.
@@ -206,7 +151,7 @@ impl Sweep<'_> {
             .flat_map(|(crossover, value)| {
                 let low = crossover.low.filter(|low| inside(*low)).unwrap_or(*first);
                 let high = crossover.high.filter(|high| inside(*high)).unwrap_or(*last);
-                [Mark::Column(low, high), Mark::Upright(value)]
+                [(low, high), (value, value)].map(|across| Mark { across: Some(across), ..Mark::default() })
             })
             .collect()
     }

@@ -2,14 +2,13 @@
 
 use crate::contents;
 use crate::document::{Audience, Fact};
-use crate::number::{self, MISSING, NANOS, bare_percent};
+use crate::number::{self, MISSING, bare_percent};
 use crate::phrase::{tied, units_tied};
 use crate::words;
 use crate::{placement, provenance};
 use model::comparison::CompareFinding;
 use model::experiment::Metric;
-use model::reading::Reading;
-use model::record::{Canaries, Meter};
+use model::record::Meter;
 use std::collections::BTreeSet;
 
 /// How the comparison was measured.
@@ -44,7 +43,7 @@ fn amount(finding: &CompareFinding) -> String {
 
 /// The change that such an experiment detects with 80 % probability. For a sweep, the largest over all cells.
 fn detectable(finding: &CompareFinding) -> Option<String> {
-    let parts = contents::targets(finding).into_iter().filter_map(|metric: Metric| {
+    let parts = finding.targets.iter().copied().filter_map(|metric: Metric| {
         let found = finding.cells.iter().filter_map(|cell| contents::metric(cell, metric)?.mde80);
         let largest = found.filter(|mde| mde.is_finite()).reduce(f64::max)?;
         Some(format!("{} in {}", tied(&number::percent(largest)), words::of(metric).noun))
@@ -64,7 +63,9 @@ pub fn environment(finding: &CompareFinding) -> Vec<Fact> {
     facts.push(Fact::new("Background", background(finding)));
     facts.extend(provenance::services(&finding.head.services));
     facts.extend(placement::of_cases(&finding.placement).map(|text| Fact::new("Placement", text)));
-    facts.extend(canaries(&environment.canaries).map(|text| Fact::new("Canaries", text)));
+    let canaries = provenance::canaries(&environment.canaries);
+    let canaries: Vec<String> = canaries.iter().map(|(name, text)| format!("{name} {}", tied(text))).collect();
+    facts.extend((!canaries.is_empty()).then(|| Fact::new("Canaries", canaries.join(", "))));
     facts.extend(environment.step.map(|step| {
         let (round, size) = (step.after_round, tied(&signed(step.change)));
         Fact::new("Step", format!("all arms changed by {size} after round {round}"))
@@ -104,31 +105,6 @@ fn background(finding: &CompareFinding) -> String {
         .map_or_else(|| format!("{MISSING} not measured"), |busy| format!("{busy} of the machine"));
     let steal = share(environment.steal_fraction).unwrap_or_else(|| MISSING.to_owned());
     format!("{busy}; steal {steal}")
-}
-
-/// The canaries before and after.
-fn canaries(canaries: &[Canaries]) -> Option<String> {
-    let (first, last) = (canaries.first()?, canaries.last()?);
-    let taken = |reading: &Reading<f64>| match reading {
-        Reading::Taken(value) => Some(*value),
-        Reading::Unavailable(_) => None,
-    };
-    let moved = |name: &str, before: Option<f64>, after: Option<f64>| {
-        let time = |value| number::known(NANOS, value);
-        let text = if canaries.len() > 1 { format!("{} → {}", time(before), time(after)) } else { time(before) };
-        before.map(|_| format!("{name} {}", tied(&text)))
-    };
-    let parts = [
-        moved("system call", Some(first.null_system_call_nanos), Some(last.null_system_call_nanos)),
-        moved("context switch", taken(&first.context_switch_nanos), taken(&last.context_switch_nanos)),
-        moved("wake-up", taken(&first.wake_up_nanos), taken(&last.wake_up_nanos)),
-        moved("clock", Some(first.clock_read_nanos), Some(last.clock_read_nanos)),
-    ];
-    let mut parts: Vec<String> = parts.into_iter().flatten().collect();
-    let copied = |canaries: &Canaries| number::significant(canaries.memcpy_gigabytes_per_second);
-    let memcpy = if canaries.len() > 1 { format!("{} → {}", copied(first), copied(last)) } else { copied(first) };
-    parts.push(format!("memory copy {}", tied(&format!("{memcpy} GB/s"))));
-    Some(parts.join(", "))
 }
 
 fn signed(fraction: f64) -> String {

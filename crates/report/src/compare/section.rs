@@ -7,7 +7,7 @@ use crate::{contents, words};
 use crate::{limits, published, stored};
 use model::comparison::CompareFinding;
 use model::comparison::finding::{CrossoverFinding, TimeNeeded};
-use model::elided_list::elided_list;
+use model::elided_list::{elided_list, grouped};
 use model::experiment::Metric;
 use model::stats::Estimate;
 use std::collections::BTreeMap;
@@ -64,26 +64,22 @@ fn crossovers(finding: &CompareFinding) -> Option<Block> {
     let metric = |crossover: &CrossoverFinding| {
         Metric::parse(&crossover.metric).map_or(crossover.metric.clone(), |metric| words::of(metric).head.to_owned())
     };
-    // Without a crossover and with the same text.
-    let alike = |one: &CrossoverFinding, other: &CrossoverFinding| {
-        let same = (&one.metric, &one.arm, &one.words) == (&other.metric, &other.arm, &other.words);
-        one.value.is_none() && other.value.is_none() && same
-    };
-    let mut found = Vec::new();
-    for (place, crossover) in finding.crossovers.iter().enumerate() {
+    let found = finding.crossovers.iter().map(|crossover| {
         let arm = if several { format!("{}: ", crossover.arm) } else { String::new() };
-        let others: Vec<_> = finding.crossovers.iter().filter(|other| alike(crossover, other)).collect();
-        if others.len() > 1 {
-            if finding.crossovers.iter().position(|other| alike(crossover, other)) == Some(place) {
-                let places: Vec<String> = others.iter().map(|other| contents::point(finding, &other.at)).collect();
-                let text = format!("{arm}{} (for {})", crossover.words, elided_list(&places, ", "));
-                found.push(Fact::new(metric(crossover), text));
-            }
-            continue;
-        }
         let label = metric(crossover) + &at(finding, &crossover.at);
-        found.push(Fact::new(label, format!("{arm}{}{}", crossing(finding, crossover), crossover.words)));
-    }
+        // Without a crossover, what is the same at several places is said once.
+        let key = if crossover.value.is_some() { label.clone() } else { metric(crossover) };
+        let text = format!("{arm}{}{}", crossing(finding, crossover), crossover.words);
+        ((key, text), (label, contents::point(finding, &crossover.at)))
+    });
+    let found = grouped(found).into_iter().map(|((metric, text), places)| match places.as_slice() {
+        [(label, _)] => Fact::new(label, text),
+        several => {
+            let places: Vec<String> = several.iter().map(|(_, point)| point.clone()).collect();
+            Fact::new(metric, format!("{text} (for {})", elided_list(&places, ", ")))
+        }
+    });
+    let found = found.collect();
     facts("Crossover points", found)
 }
 

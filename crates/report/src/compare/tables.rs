@@ -86,7 +86,7 @@ fn table(finding: &CompareFinding, arm: &str, names: &[&str], lines: Vec<Line>, 
 }
 
 /// The common scale of most intervals: it includes 0 and the margin.
-fn scale(margin: f64, changes: impl Iterator<Item = Change>) -> Option<Scale> {
+pub fn scale(margin: f64, changes: impl Iterator<Item = Change>) -> Option<Scale> {
     let around = if margin.is_finite() && margin > 0.0 { margin } else { 0.0 };
     let ranges = changes.filter_map(|change| Span::range([change.value, change.low, change.high]));
     let span = Span::of_most(&ranges.collect::<Vec<_>>(), around)?;
@@ -151,7 +151,7 @@ fn families(finding: &CompareFinding) -> Option<Note> {
 fn time(finding: &CompareFinding, cells: &[&CellFinding], metrics: &[Metric]) -> Option<Note> {
     // The answer of a comparison of the baseline with itself covers no single change.
     let answered = !contents::is_sweep(finding) && finding.noise_floor.is_none();
-    let said = |metric: &Metric| answered && contents::targets(finding).contains(metric);
+    let said = |metric: &Metric| answered && finding.targets.contains(metric);
     let open = |metric: &MetricFinding| metric.verdict == Verdict::Inconclusive && metric.seconds_to_decide.is_some();
     let mut parts = Vec::new();
     for metric in metrics.iter().filter(|metric| !said(metric)) {

@@ -1,9 +1,8 @@
 //! All fixtures on a terminal: important lines, widths, and whole texts as snapshots.
 
 use super::*;
-use crate::text::page::{fits_closely, width};
+use crate::text::page::fits_closely;
 use crate::{Format, Ink};
-use proptest::prelude::*;
 
 fn terminal(finding: &CompareFinding, ink: Ink, columns: usize) -> String {
     Format::Table.render(finding, ink, columns)
@@ -11,17 +10,6 @@ fn terminal(finding: &CompareFinding, ink: Ink, columns: usize) -> String {
 
 fn text(finding: &CompareFinding) -> String {
     terminal(finding, Ink::Plain, 100)
-}
-
-#[test]
-fn every_comparison_fits_its_page() {
-    for (name, finding) in fixture::all() {
-        for columns in [60, 72, 80, 100, 120, 200] {
-            for ink in [Ink::Plain, Ink::Colour] {
-                assert_eq!(fits_closely(&terminal(&finding, ink, columns), columns), Ok(()), "{name}");
-            }
-        }
-    }
 }
 
 #[test]
@@ -81,25 +69,10 @@ fn an_event_in_place_of_another_is_neither_good_nor_bad() {
 }
 
 #[test]
-fn the_answer_is_first() {
-    let text = text(&fixture::named("options"));
-    assert_eq!(text.lines().next().unwrap(), "candidate (bs=8k) costs 3.1 % [3.0, 3.7] more cycles per I/O: worse");
-}
-
-#[test]
 fn the_verdict_has_a_colour_and_a_word() {
     let text = terminal(&fixture::named("options"), Ink::Colour, 80);
     assert!(text.lines().next().unwrap().ends_with("\u{1b}[31mworse\u{1b}[0m"), "{text}");
     assert!(text.contains("\u{1b}[33mundecided\u{1b}[0m") && text.contains("\u{1b}[32mkept\u{1b}[0m"), "{text}");
-}
-
-#[test]
-fn colour_does_not_change_the_layout() {
-    for (name, finding) in fixture::all() {
-        let widths = |text: String| text.lines().map(width).collect::<Vec<_>>();
-        let coloured = widths(terminal(&finding, Ink::Colour, 100));
-        assert_eq!(coloured, widths(terminal(&finding, Ink::Plain, 100)), "{name}");
-    }
 }
 
 #[test]
@@ -116,20 +89,4 @@ fn metrics_without_a_value_have_one_line_for_each_reason() {
     let text = text(&fixture::named("unmeasured"));
     assert_eq!(text.matches("not compared: ").count(), 2, "{text}");
     assert!(text.starts_with("Interrupted: the figures cover only the time before the interruption.\n"), "{text}");
-}
-
-#[test]
-fn each_candidate_has_its_table() {
-    let text = text(&fixture::named("three_arms"));
-    assert!(text.contains("\ngather  ") && text.contains("\nzero-copy  "), "{text}");
-}
-
-proptest! {
-    #[test]
-    fn no_finding_overflows_a_page(number in any::<f64>(), text in any::<String>(), columns in 60usize..160) {
-        let finding = fixture::hostile(number, &text);
-        let coloured = terminal(&finding, Ink::Colour, columns);
-        prop_assert!(coloured.lines().all(|line| width(line) <= columns));
-        prop_assert_eq!(terminal(&finding, Ink::Plain, columns).find('\u{1b}'), None);
-    }
 }

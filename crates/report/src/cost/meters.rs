@@ -2,16 +2,16 @@
 //! visible, and the others on one line.
 
 use crate::document;
-use crate::document::{Audience, Block, Body, Cell, Column, Draw, Fact, Interval, Note, Raw, Span, Table, Tone};
-use crate::explained;
+use crate::document::{Audience, Block, Body, Cell, Column, Draw, Interval, Note, Raw, Span, Table, Tone};
 use crate::number::{self, CYCLES, Scale};
+use crate::parts;
 use model::elided_list::grouped;
 use model::finding::{MeterReading, PhaseFinding, RunFinding};
 use model::record::Meter;
 use model::stats::Estimate;
 
 /// The meters of the phase at `index`. Meters that the machine does not have are listed once, in the last phase.
-pub fn blocks(finding: &RunFinding, index: usize, phase: &PhaseFinding) -> Vec<Block> {
+pub fn block(finding: &RunFinding, index: usize, phase: &PhaseFinding) -> Block {
     let readings = &phase.by_meter_detail;
     // Without a count of I/Os, the meters are compared by their cost of an execution.
     let of_execution = readings.iter().any(|reading| reading.cycles_per_execution.is_some());
@@ -28,7 +28,8 @@ pub fn blocks(finding: &RunFinding, index: usize, phase: &PhaseFinding) -> Vec<B
     table.columns.extend(drawn.map(|scale| Column::drawing(Draw::Interval(scale))));
     let last = index + 1 == finding.phases.len();
     let lacking = |name: &str| finding.meters.iter().any(|meter| meter.name == name && !meter.available);
-    let mut silent = Silent::default();
+    // Those without a figure, by their reason.
+    let mut silent: Vec<(&str, &str)> = Vec::new();
     for reading in readings {
         let headline = !phase.known_by_name && phase.headline_meter.as_ref() == Some(&reading.name);
         let tone = if headline { Tone::Strong } else { Tone::Plain };
@@ -38,7 +39,7 @@ pub fn blocks(finding: &RunFinding, index: usize, phase: &PhaseFinding) -> Vec<B
                 let mut cells = vec![
                     name,
                     Cell::new(tone, scale.cell(estimate.value)),
-                    explained::interval(scale, &estimate).into(),
+                    parts::interval(scale, &estimate).into(),
                     number::seconds(reading.seconds).into(),
                 ];
                 let tone = if headline { Tone::Own } else { Tone::Plain };
@@ -49,13 +50,13 @@ pub fn blocks(finding: &RunFinding, index: usize, phase: &PhaseFinding) -> Vec<B
             }
             // The same in every phase, so it is stated once, in the last.
             _ if !last && lacking(&reading.name) => {}
-            _ => silent.add(&reading.name, reading.reason.as_deref()),
+            _ => silent.push((reading.reason.as_deref().unwrap_or("not read"), &reading.name)),
         }
     }
     if last {
         let named = |name: &str| readings.iter().any(|reading| reading.name == name);
         for meter in finding.meters.iter().filter(|meter| !meter.available && !named(&meter.name)) {
-            silent.add(&meter.name, meter.reason.as_deref());
+            silent.push((meter.reason.as_deref().unwrap_or("not read"), &meter.name));
         }
     }
     let mut costs = readings.iter().filter_map(cost).peekable();
@@ -69,36 +70,12 @@ pub fn blocks(finding: &RunFinding, index: usize, phase: &PhaseFinding) -> Vec<B
     }
     // Where no meter gave the cost, the whole reason is what the reader needs.
     let is_unknown = !readings.iter().any(|reading| whole_machine(reading) && cost(reading).is_some());
-    notes.extend(silent.line(is_unknown).map(Note::remark));
-    let body = if table.rows.is_empty() { Body::Notes } else { Body::Table(table) };
-    let in_full = Block::new("Meters without a figure", Body::Facts(silent.facts())).of(Audience::PAGE);
-    vec![Block::new("Meters", body).with(notes).of(Audience::SCREEN.or(Audience::PAGE)), in_full]
-}
-
-/// The meters without a figure, by their reason.
-#[derive(Default)]
-struct Silent<'a>(Vec<(&'a str, &'a str)>);
-
-impl<'a> Silent<'a> {
-    fn add(&mut self, name: &'a str, reason: Option<&'a str>) {
-        self.0.push((reason.unwrap_or("not read"), name));
-    }
-
-    /// All of them on one line, each reason in full or without its details: the page has them, and `iotoll doctor`. The details of
-    /// a meter that was not chosen are an advice.
-    fn line(&self, in_full: bool) -> Option<String> {
-        let shown = self.0.iter().map(|(reason, name)| {
-            (if in_full && !reason.starts_with("not chosen") { reason } else { short(reason) }, *name)
-        });
-        let part = |(reason, names): (_, Vec<_>)| format!("{} ({reason})", names.join(", "));
-        let parts: Vec<String> = grouped(shown).into_iter().map(part).collect();
-        (!parts.is_empty()).then(|| format!("no figure from {}", parts.join(", ")))
-    }
-
-    /// The reasons in full.
-    fn facts(&self) -> Vec<Fact> {
-        grouped(self.0.iter().copied()).into_iter().map(|(reason, names)| Fact::new(names.join(", "), reason)).collect()
-    }
+    // Otherwise `iotoll doctor` has the details; those of a meter that was not chosen are an advice.
+    let reason = |reason| if is_unknown && !str::starts_with(reason, "not chosen") { reason } else { short(reason) };
+    let silent = grouped(silent.into_iter().map(|(why, name)| (reason(why), name)));
+    let silent: Vec<String> = silent.into_iter().map(|(why, names)| format!("{} ({why})", names.join(", "))).collect();
+    notes.extend((!silent.is_empty()).then(|| Note::remark(format!("no figure from {}", silent.join(", ")))));
+    Block::new("Meters", Body::Table(table)).with(notes).of(Audience::SCREEN.or(Audience::PAGE))
 }
 
 /// A reason up to its first details: "not chosen" of "not chosen: it disturbs".
@@ -151,24 +128,6 @@ mod tests {
     fn intervals_are_drawn_on_one_scale_without_the_thread_clocks() {
         let readings = [reading("idle", 100.0, 12.0), reading("pmu", 106.0, 6.0), reading("thread", 10.0, 1.0)];
         assert_eq!(range(&readings).map(|scale| scale.span), Some(Span::new(88.0, 112.0)));
-    }
-
-    #[test]
-    fn meters_without_a_figure_take_one_line() {
-        let mut silent = Silent::default();
-        assert_eq!(silent.line(false), None);
-        silent.add("soaker", Some("not chosen: it disturbs; --meters all gives it windows of its own"));
-        silent.add("pmu", Some("the hypervisor offers no cycle counter (perf_event_open: No such file)"));
-        silent.add("sampler", Some("not chosen: it disturbs; --meters sampler gives it windows of its own"));
-        silent.add("idle", None);
-        let line = "no figure from soaker, sampler (not chosen), pmu (the hypervisor offers no cycle counter), idle (not read)";
-        assert_eq!(silent.line(false).as_deref(), Some(line));
-        assert!(
-            silent
-                .line(true)
-                .is_some_and(|line| line.contains("(perf_event_open: No such file)") && !line.contains("windows"))
-        );
-        assert_eq!(silent.facts().len(), 4, "in full on a page");
     }
 
     #[test]

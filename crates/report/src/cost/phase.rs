@@ -1,9 +1,8 @@
 //! One line for the cost of a phase, and one for its rates.
 
 use crate::conditions;
-use crate::document::{Audience, Block, Body, Column, Figure, Note, Section, Table, Tone};
-use crate::number::{self, COUNT, CYCLES, MISSING, NANOS, Scale};
-use crate::phrase::phase_name;
+use crate::document::{Block, Body, Figure, Note, Section, Tone};
+use crate::number::{self, COUNT, CYCLES, NANOS, Scale, Units};
 use model::elided_list::grouped;
 use model::finding::{PhaseFinding, RunFinding};
 use model::page_cache::CacheState;
@@ -23,13 +22,11 @@ pub fn section(finding: &RunFinding, index: usize, phase: &PhaseFinding) -> Sect
         figures.push(cost(phase));
     }
     figures.push(work(finding, index, phase));
-    let seen = Audience::GLANCE.or(Audience::SCREEN).or(Audience::PAGE);
-    let figures = Block::new("", Body::Figures(figures)).of(seen);
+    let figures = Block::new("", Body::Figures(figures));
     let regimes = Block::new("", Body::Notes).with(conditions::regimes_in_words(phase).into_iter().collect());
     let mut blocks = vec![regimes, figures, Block::new("", Body::Notes).with(notes(finding, phase))];
-    let regimes = conditions::table(phase).map(|table| Block::new("Regimes", Body::Table(table)));
-    let few = |block: Block| if phase.regimes.len() > FEW_REGIMES { block.in_full() } else { block };
-    blocks.extend(regimes.map(few));
+    let regimes = Block::new("Regimes", Body::Table(conditions::table(phase)));
+    blocks.push(if phase.regimes.len() > FEW_REGIMES { regimes.in_full() } else { regimes });
     Section::new(title, blocks)
 }
 
@@ -84,65 +81,36 @@ fn cache_tone(state: CacheState) -> Tone {
 }
 
 fn cost(phase: &PhaseFinding) -> Vec<Figure> {
-    let figure = |what: &str, value: String, interval: Option<String>| Figure {
-        what: what.to_owned(),
-        interval,
-        ..Figure::new(Tone::Strong, value)
-    };
-    let interval = |value: Option<f64>, low: Option<f64>, high: Option<f64>| {
-        // If the value is 0, the ends determine the unit.
-        let reference = value.filter(|value| *value > 0.0).unwrap_or(low?.abs().max(high?.abs()));
-        value.and(Some(Scale::of(CYCLES, reference).interval(low?, high?)))
-    };
-    let (low, high) = (phase.cycles_per_io_low, phase.cycles_per_io_high);
-    let ends = interval(phase.cycles_per_io, low, high);
-    // A net cost that noise made negative is shown as about 0, in the unit of its interval.
-    let value = match (phase.cycles_per_io, low.zip(high)) {
-        (Some(cost), Some((low, high))) if cost <= 0.0 => {
-            format!("≈ 0 {}/IO", Scale::of(CYCLES, low.abs().max(high.abs())).unit)
-        }
-        (cost, _) => cycles(cost, "/IO"),
-    };
-    let per_io = figure("cost of one I/O", value, ends);
-    if phase.ios.is_none() && phase.cycles_per_io.is_none() {
-        let ends = interval(phase.cycles, phase.cycles_low, phase.cycles_high);
-        let whole = figure("total cost", cycles(phase.cycles, ""), ends);
-        let per_io = Figure { tone: Tone::Plain, ..per_io };
-        return if phase.bytes.is_some() {
-            vec![whole, per_io, per_byte(phase), switches(phase)]
-        } else {
-            vec![whole, per_io]
-        };
-    }
-    vec![per_io, per_byte(phase), switches(phase)]
-}
-
-fn per_byte(phase: &PhaseFinding) -> Figure {
+    let cost = [phase.cycles_per_io, phase.cycles_per_io_low, phase.cycles_per_io_high];
+    let per_io = figure("cost of one I/O", CYCLES, "/IO", cost);
     // With known I/Os, the interval is only shown in cycles per I/O, because that per byte is the same in other units.
-    let error = phase.cycles_per_byte.filter(|_| phase.cycles_per_io.is_none());
-    let error = error.map(|value| number::plus_minus(value, phase.cycles_per_byte_low, phase.cycles_per_byte_high));
-    let value = cycles(phase.cycles_per_byte, "/byte");
-    Figure { what: "cost of one byte".to_owned(), interval: error, ..Figure::new(Tone::Strong, value) }
-}
-
-fn switches(phase: &PhaseFinding) -> Figure {
-    let value = phase.context_switches_per_io;
-    let ends = phase.context_switches_per_io_low.zip(phase.context_switches_per_io_high);
-    let interval = ends.map(|(low, high)| {
-        let reference = value.unwrap_or(low.abs().max(high.abs()));
-        Scale::of(COUNT, reference).interval(low, high)
-    });
-    let value = format!("{} context switches/IO", number::known(COUNT, value));
-    Figure { what: "context switches".to_owned(), interval, ..Figure::new(Tone::Strong, value) }
-}
-
-/// A number of cycles. The unit is shown even if the number is missing.
-fn cycles(value: Option<f64>, per: &str) -> String {
-    let value = value.filter(|value| value.is_finite());
-    match number::net(value, |value| number::with_unit(CYCLES, value)) {
-        text if text.ends_with("cycles") => text + per,
-        text => format!("{text} cycles{per}"),
+    let byte = [phase.cycles_per_byte, phase.cycles_per_byte_low, phase.cycles_per_byte_high];
+    let byte = if phase.cycles_per_io.is_some() { [phase.cycles_per_byte, None, None] } else { byte };
+    let switches =
+        [phase.context_switches_per_io, phase.context_switches_per_io_low, phase.context_switches_per_io_high];
+    let beside = [
+        figure("cost of one byte", CYCLES, "/byte", byte),
+        figure("context switches", COUNT, " context switches/IO", switches),
+    ];
+    if phase.ios.is_some() || phase.cycles_per_io.is_some() {
+        return std::iter::once(per_io).chain(beside).collect();
     }
+    let whole = figure("total cost", CYCLES, "", [phase.cycles, phase.cycles_low, phase.cycles_high]);
+    let beside = beside.into_iter().filter(|_| phase.bytes.is_some());
+    [whole, Figure { tone: Tone::Plain, ..per_io }].into_iter().chain(beside).collect()
+}
+
+/// A value with the ends of its interval, which determine the unit if it is unknown or noise hides it. The unit is always shown.
+fn figure(what: &str, units: Units, per: &str, [value, low, high]: [Option<f64>; 3]) -> Figure {
+    let value = value.filter(|value| value.is_finite());
+    let ends = low.zip(high);
+    let widest = ends.map_or(0.0, |(low, high)| low.abs().max(high.abs()));
+    let scale = Scale::of(units, value.filter(|value| *value > 0.0).unwrap_or(widest));
+    let number = format!("{} {}", number::net(value, |value| scale.cell(value)), scale.unit);
+    // A count that is not told apart from 0 is known by its interval.
+    let ends = ends.filter(|_| value.is_some() || units == COUNT);
+    let interval = ends.map(|(low, high)| scale.interval(low, high));
+    Figure { what: what.to_owned(), interval, ..Figure::new(Tone::Strong, number.trim_end().to_owned() + per) }
 }
 
 fn work(finding: &RunFinding, index: usize, phase: &PhaseFinding) -> Vec<Figure> {
@@ -169,7 +137,8 @@ fn work(finding: &RunFinding, index: usize, phase: &PhaseFinding) -> Vec<Figure>
     let mut chips: Vec<Figure> = chips.into_iter().map(|text| Figure::new(Tone::Plain, text)).collect();
     chips.extend(exits(&phase.exits));
     if let Some(outside) = phase.cycles_outside_io {
-        chips.push(Figure::new(Tone::Plain, format!("{} before and after the I/O", cycles(Some(outside), ""))));
+        chips
+            .push(Figure::new(Tone::Plain, format!("{} before and after the I/O", number::with_unit(CYCLES, outside))));
     }
     chips
 }
@@ -185,63 +154,4 @@ fn exits(exits: &[Exit]) -> Vec<Figure> {
         }
     };
     grouped(exits.iter().map(|exit| (*exit, exit))).into_iter().map(chip).collect()
-}
-
-/// Phases with counted I/Os, and phases with only a total cost.
-pub fn totals(finding: &RunFinding) -> Vec<Block> {
-    let (counted, others): (Vec<_>, Vec<_>) = finding.phases.iter().partition(|phase| phase.ios.is_some());
-    let block = |table| Block::new("Cost", Body::Table(table)).of(Audience::POST);
-    let over = counted.iter().map(|phase| conditions::over(finding, phase)).find(|over| !over.is_empty());
-    let note = over.map(|over| Note::remark(format!("IOPS and bandwidth are{over}")));
-    vec![block(costs(&counted)).with(note.into_iter().collect()), block(wholes(&others))]
-}
-
-fn costs(phases: &[&PhaseFinding]) -> Table {
-    let largest = phases.iter().filter_map(|phase| phase.cycles_per_io).reduce(f64::max);
-    let scale = largest.map(|largest| Scale::of(CYCLES, largest));
-    let mut table = Table::new(vec![
-        Column::rows("phase"),
-        Column::number(format!("{}/IO", scale.map_or("cycles", |scale| scale.unit))),
-        Column::number("95 %").spare(2),
-        Column::number("cycles/B").spare(4),
-        Column::number("csw/IO").spare(3),
-        Column::number("IOPS"),
-        Column::number("bandwidth").spare(1),
-    ]);
-    for phase in phases {
-        let value = |value: f64| scale.map_or_else(|| MISSING.to_owned(), |scale| scale.cell(value));
-        let cost = phase.cycles_per_io;
-        let one_rate = phase.has_one_rate();
-        let error = cost.map(|cost| number::plus_minus(cost, phase.cycles_per_io_low, phase.cycles_per_io_high));
-        table.row(vec![
-            phase_name(phase).into(),
-            number::net(cost, value).into(),
-            error.unwrap_or_else(|| MISSING.to_owned()).into(),
-            number::net(phase.cycles_per_byte, number::significant).into(),
-            number::known(COUNT, phase.context_switches_per_io).into(),
-            number::known(COUNT, phase.iops.filter(|_| one_rate)).into(),
-            phase
-                .bytes_per_second
-                .filter(|_| one_rate)
-                .map_or_else(|| MISSING.to_owned(), number::bytes_per_second)
-                .into(),
-        ]);
-    }
-    table
-}
-
-/// Phases without counted I/Os: their total cost.
-fn wholes(phases: &[&PhaseFinding]) -> Table {
-    let heads = ["total", "CPUs busy", "wall time", "per I/O"].map(Column::number);
-    let mut table = Table::new([vec![Column::rows("phase")], heads.to_vec()].concat());
-    for phase in phases {
-        table.row(vec![
-            phase_name(phase).into(),
-            number::net(phase.cycles, |cycles| number::with_unit(CYCLES, cycles)).into(),
-            number::net(phase.busy_cpus, number::significant).into(),
-            number::seconds(phase.wall_seconds).into(),
-            MISSING.into(),
-        ]);
-    }
-    table
 }

@@ -1,6 +1,6 @@
 //! A phase over time as charts: the rate and the cost per I/O, with the mean and regimes.
 
-use crate::document::{Audience, Axis, Block, Body, Chart, Mark, Note, Point, Section, Series};
+use crate::document::{Audience, Block, Body, Chart, Mark, Note, Point, Section, Series};
 use crate::number::{self, COUNT};
 use model::finding::{PhaseFinding, SeriesPoint};
 
@@ -10,8 +10,9 @@ const HINTED: usize = 120;
 /// The charts of a phase.
 pub fn section(phase: &PhaseFinding) -> Section {
     let rate = chart(phase, "I/Os per second", |point| point.iops, Vec::new());
-    let mean = phase.cycles_per_io_low.zip(phase.cycles_per_io_high).map(|(low, high)| Mark::Band(low, high));
-    let mean = mean.into_iter().chain(phase.cycles_per_io.map(Mark::Level)).collect();
+    let level = |ends| Mark { upright: Some(ends), ..Mark::default() };
+    let mean = phase.cycles_per_io_low.zip(phase.cycles_per_io_high);
+    let mean = mean.into_iter().chain(phase.cycles_per_io.map(|mean| (mean, mean))).map(level).collect();
     let cost = chart(phase, "cycles per I/O", |point| point.cycles_per_io, mean);
     let mut charts: Vec<Chart> = rate.into_iter().chain(cost).collect();
     // If I/Os are not counted live, show the load instead.
@@ -48,13 +49,8 @@ fn chart(
         return None;
     }
     let stepped = || phase.regimes.iter().filter(|regime| regime.first_execution.is_none());
-    marks.extend(stepped().skip(1).map(|regime| Mark::Upright(regime.begin_seconds)));
-    Some(Chart {
-        title: title.to_owned(),
-        of: String::new(),
-        x: Axis::Time,
-        y: Axis::Amount { units: COUNT, from_zero: true },
-        marks,
-        series: vec![Series { subject: 1, joined: true, dot: if hinted { 5 } else { 0 }, points }],
-    })
+    let begins = stepped().skip(1).map(|regime| (regime.begin_seconds, regime.begin_seconds));
+    marks.extend(begins.map(|at| Mark { across: Some(at), ..Mark::default() }));
+    let series = vec![Series { subject: 1, joined: true, dot: if hinted { 5 } else { 0 }, points }];
+    Some(Chart { marks, ..Chart::over_time(title, COUNT, true, series) })
 }

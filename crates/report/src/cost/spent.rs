@@ -1,19 +1,19 @@
 //! Where the cycles went: the accounts, what a per-process figure would miss, and the background's part of the gross
 //! figure.
 
-use crate::document::{Audience, Block, Body, Cell, Column, Draw, Note, Raw, Table, Tone};
+use crate::document::{Audience, Block, Body, Note, Table, Tone};
 use crate::number::{self, CYCLES, Scale};
+use crate::parts::{self, Kind, Part};
 use crate::phrase::tied;
 use model::account::BUSY_OTHERS;
-use model::finding::{AccountFinding, PhaseFinding};
+use model::finding::{AccountFinding, PhaseFinding, RunFinding};
 use model::record::TaskOwner;
+use model::stats::Estimate;
 
 /// Smaller relative differences of a per-process figure are not reported: this is the error of the better meters.
 const NEAR: f64 = 0.05;
-/// Accounts with a smaller share are not named in the sentence on the per-process figure.
+/// An account that is less below 0 is not mentioned.
 const LEAST_SHARE: f64 = 0.01;
-/// Maximum number of accounts to name in that sentence.
-const NAMED: usize = 3;
 
 /// The accounts of a phase and their sum; on one screen the `most` largest.
 pub fn blocks(phase: &PhaseFinding, suffix: &str, most: usize) -> Vec<Block> {
@@ -39,23 +39,34 @@ pub fn blocks(phase: &PhaseFinding, suffix: &str, most: usize) -> Vec<Block> {
 
 fn table(phase: &PhaseFinding, accounts: &[AccountFinding]) -> Table {
     let scale = phase.cycles_per_io.map(|total| Scale::of(CYCLES, total));
-    let mut columns = vec![Column::rows("account")];
-    columns.extend(scale.map(|scale| Column::number(format!("{}/IO", scale.unit))));
-    let counted = accounts.iter().any(|account| account.times_per_io.is_some());
-    columns.push(Column::number("share"));
-    columns.extend(counted.then(|| Column::number("times/IO")));
-    columns.push(Column::drawing(Draw::Bar));
-    let mut table = Table::new(columns);
-    for account in accounts {
-        let mut cells = vec![Cell::from(&account.name)];
-        cells.extend(scale.map(|scale| Cell::from(scale.cell(account.cycles_per_io))));
-        cells.push(number::percent(account.share).into());
-        let times = account.times_per_io.map(|times| number::significant(times.value));
-        cells.extend(counted.then(|| times.map_or_else(|| Cell::from(""), Cell::from)));
-        cells.push(Cell::drawn(tone(account), Raw::Number(account.share)));
-        table.row(cells);
-    }
-    table
+    let head = scale.map(|scale| format!("{}/IO", scale.unit));
+    let part = |account: &AccountFinding| Part {
+        name: account.name.clone(),
+        also: account.times_per_io.map_or_else(String::new, |times| number::significant(times.value)),
+        tone: tone(account),
+        costs: scale.map(|_| Estimate::bare(account.cycles_per_io)).into_iter().collect(),
+        share: Some(account.share),
+        ..Part::default()
+    };
+    let costs: Vec<&str> = head.iter().map(String::as_str).collect();
+    parts::table(Kind { costs: &costs, scale, ..parts::ACCOUNTS }, accounts.iter().map(part).collect())
+}
+
+/// Smaller parts of the time that counting takes are not mentioned.
+const NOTED: f64 = 0.001;
+
+/// The events of a phase; nothing if none were counted.
+pub fn events(finding: &RunFinding, phase: &PhaseFinding, suffix: &str) -> Option<Block> {
+    let named = |name: &str| finding.events.iter().any(|event| event.named && event.name == name);
+    let events = phase.events_per_io.iter().map(|(name, count)| (name.as_str(), *count, named(name)));
+    let mut block = parts::events("per I/O", format!("Events per I/O{suffix}"), events.collect())?;
+    block.notes.extend(phase.events_counting_fraction.filter(|part| *part >= NOTED).map(|part| {
+        let part = tied(&number::percent(part));
+        Note::remark(format!(
+            "Exact counts of the whole machine, net of the background, in windows of their own, in which counting took up to {part} of one CPU."
+        ))
+    }));
+    Some(block)
 }
 
 fn tone(account: &AccountFinding) -> Tone {
@@ -74,33 +85,12 @@ fn per_process(phase: &PhaseFinding) -> Option<Note> {
         return None;
     }
     let scale = Scale::of(CYCLES, net);
-    let say = |value: f64| tied(&format!("{} {}/IO", scale.cell(value), scale.unit));
-    let mut text = format!(
+    let text = format!(
         "A per-process figure would show {}: {} of the machine's cost.",
-        say(threads),
+        tied(&format!("{} {}/IO", scale.cell(threads), scale.unit)),
         tied(&number::percent(ratio))
     );
-    // The scheduler's clocks start a woken thread at its wake-up: the way out of the idle state is in them, and has a row of its own in
-    // exact accounts. So those do not sum to what was spent elsewhere.
-    let exact = phase.accounts.iter().any(|account| account.kind.is_some());
-    if let Some(elsewhere) = phase.elsewhere_cycles_per_io.filter(|elsewhere| *elsewhere > 0.0 && !exact) {
-        text += &format!(" Another {} were spent elsewhere{}.", say(elsewhere), parts(phase, elsewhere, scale));
-    }
     Some(Note::new(Tone::Notice, text))
-}
-
-/// The largest accounts of what was spent elsewhere, and the others in one figure, so that they sum to it: ": ksoftirqd 2.35, all
-/// others 0.06".
-fn parts(phase: &PhaseFinding, elsewhere: f64, scale: Scale) -> String {
-    let others = || phase.accounts.iter().filter(|account| account.owner != Some(TaskOwner::Workload));
-    let large: Vec<&AccountFinding> = others().filter(|account| account.share >= LEAST_SHARE).take(NAMED).collect();
-    let rest = elsewhere - large.iter().map(|account| account.cycles_per_io).sum::<f64>();
-    let named = large.iter().map(|account| (account.name.as_str(), account.cycles_per_io));
-    let rest = Some(("all others", rest)).filter(|(_, rest)| !large.is_empty() && scale.cell(*rest) != scale.cell(0.0));
-    let named = named.chain(rest).filter(|(_, cycles)| cycles.is_finite());
-    let named: Vec<String> = named.map(|(name, cycles)| format!("{name}\u{a0}{}", scale.cell(cycles))).collect();
-    let colon = if named.is_empty() { "" } else { ": " };
-    format!("{colon}{}", named.join(", "))
 }
 
 /// What the meter of the cost counts as idle although the kernel works.
@@ -189,49 +179,10 @@ mod tests {
     #[test]
     fn a_misleading_per_process_figure_is_reported() {
         let text = spent(|_| {});
-        let sentence = "would show 2.76 kcycles/IO: 40 % of the machine's cost. Another 4.15 kcycles/IO were spent";
-        assert!(text.contains(sentence), "{text}");
-        assert!(text.contains("ksoftirqd 2.35, iperf3 (another process) 1.52"), "{text}");
-    }
-
-    /// Every number of the parts in the sentence.
-    fn figures(text: &str) -> Vec<f64> {
-        let parts = text.split("spent elsewhere: ").nth(1).unwrap().lines().next().unwrap().trim_end_matches('.');
-        parts.split([' ', ',']).filter_map(|word| word.replace('−', "-").parse().ok()).collect()
-    }
-
-    #[test]
-    fn the_parts_of_what_was_spent_elsewhere_sum_to_it() {
-        let text = spent(|_| {});
-        assert!((figures(&text).iter().sum::<f64>() - 4.15).abs() < 0.011, "{text}");
+        assert!(text.contains("would show 2.76 kcycles/IO: 40 % of the machine's cost."), "{text}");
         assert!(!text.contains("below 0"), "{text}");
-        // The meters' own time is more than all that was spent elsewhere: another account is below 0.
-        let text = spent(|phase| {
-            phase.elsewhere_cycles_per_io = Some(240.0);
-            phase.accounts = vec![
-                account("the workload's own threads", Some(TaskOwner::Workload), 2764.0),
-                account("iotoll's own meters", Some(TaskOwner::Iotoll), 840.0),
-                account("no task", None, -600.0),
-            ];
-        });
-        assert!(text.contains("Another 0.24 kcycles/IO were spent elsewhere: iotoll's own meters 0.84"), "{text}");
-        assert!((figures(&text).iter().sum::<f64>() - 0.24).abs() < 0.011, "{text}");
+        let text = spent(|phase| phase.accounts[0].share = -0.2);
         assert!(text.contains("One below 0 is a task that did less"), "{text}");
-    }
-
-    fn account(name: &str, owner: Option<TaskOwner>, cycles_per_io: f64) -> AccountFinding {
-        let name = name.to_owned();
-        AccountFinding {
-            name,
-            kind: None,
-            owner,
-            cycles_per_io,
-            low: None,
-            high: None,
-            in_all_cycles_per_io: None,
-            times_per_io: None,
-            share: cycles_per_io / 3004.0,
-        }
     }
 
     #[test]
@@ -252,10 +203,7 @@ mod tests {
 
     #[test]
     fn a_net_cost_below_the_threads_is_left_to_the_caveat() {
-        let text = spent(|phase| {
-            phase.thread_cycles_per_io = Some(7600.0);
-            phase.elsewhere_cycles_per_io = Some(-690.0);
-        });
-        assert!(!text.contains("per-process") && !text.contains("elsewhere"), "{text}");
+        let text = spent(|phase| phase.thread_cycles_per_io = Some(7600.0));
+        assert!(!text.contains("per-process"), "{text}");
     }
 }

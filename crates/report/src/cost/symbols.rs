@@ -3,8 +3,8 @@
 use crate::document::{
     Audience, Block, Body, Calls, Cell, Column, Draw, FlameGraph, Fold, Note, Raw, Section, Table, Tone,
 };
-use crate::explained;
 use crate::number::{self, CYCLES, Scale};
+use crate::parts::{self, Kind, Part};
 use crate::phrase::shortened;
 use crate::shell;
 use model::finding::{PhaseFinding, RunFinding};
@@ -49,39 +49,28 @@ pub fn section(finding: &RunFinding, phase: &PhaseFinding, suffix: &str) -> Opti
         what: "cycles".to_owned(),
         calls: calls.collect(),
     };
-    let mut blocks = vec![
+    let blocks = vec![
         block(SHOWN).in_full(),
         block(FEW).of(Audience::GLANCE),
         Block::new("Calls", Body::FlameGraph(graph)).of(Audience::PAGE),
         rest,
     ];
-    blocks.extend(annotated(phase));
     Some(Section::new("", blocks))
 }
 
 fn table<'a>(symbols: impl Iterator<Item = &'a SymbolFinding>, scale: Scale) -> Table {
-    let mut table = Table::new(vec![
-        Column::rows("function"),
-        Column::text("in").spare(2),
-        Column::text("account").spare(1),
-        Column::number(format!("{}/IO", scale.unit)),
-        Column::text("95 % interval").spare(3),
-        Column::number("share"),
-        Column::drawing(Draw::Bar),
-    ]);
-    for symbol in symbols {
-        let cycles = symbol.cycles_per_io;
-        table.row(vec![
-            Cell::from(name(symbol)),
-            Cell::from(&symbol.module),
-            Cell::from(&symbol.account),
-            Cell::from(scale.cell(cycles.value)),
-            explained::interval(scale, &cycles).into(),
-            number::percent(symbol.share).into(),
-            Cell::drawn(if symbol.interrupts_on { Tone::Faint } else { Tone::Notice }, Raw::Number(symbol.share)),
-        ]);
-    }
-    table
+    let part = |symbol: &SymbolFinding| Part {
+        name: name(symbol),
+        of: symbol.module.clone(),
+        also: symbol.account.clone(),
+        tone: if symbol.interrupts_on { Tone::Faint } else { Tone::Notice },
+        costs: vec![symbol.cycles_per_io],
+        share: Some(symbol.share),
+        ..Part::default()
+    };
+    let head = format!("{}/IO", scale.unit);
+    let kind = Kind { what: "function", of: "in", also: "account", costs: &[&head], ..parts::ACCOUNTS };
+    parts::table(Kind { scale: Some(scale), ..kind }, symbols.map(part).collect())
 }
 
 /// Where interrupts come on again, the caller says more than the function.
@@ -146,21 +135,11 @@ fn missing(finding: &RunFinding) -> Option<Block> {
     Some(Block::new("Functions", Body::Notes).with(vec![note]))
 }
 
-/// Functions on a page.
-const LISTED: usize = 8;
 /// A line is shown if it has this part of its function, or stands this near to one that has.
 const LEAST_LINE: f64 = 0.01;
 const AROUND: usize = 3;
 
-/// The instructions of the largest functions, for a page.
-pub fn annotated(phase: &PhaseFinding) -> Vec<Block> {
-    let block = |function: &AnnotatedFinding| Block {
-        fold: Some(Fold { summary: format!("Instructions of {}", function.symbol), open: false }),
-        ..listing(function, phase).of(Audience::PAGE)
-    };
-    phase.annotated.iter().take(LISTED).map(block).collect()
-}
-
+/// The instructions of a function.
 pub(crate) fn listing(function: &AnnotatedFinding, phase: &PhaseFinding) -> Block {
     let scale = Scale::of(CYCLES, function.cycles_per_io / 10.0);
     let mut table = Table::new(vec![

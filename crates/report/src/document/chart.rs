@@ -1,6 +1,6 @@
 //! Charts as data: points, axes and marks. Renderers compute the positions.
 
-use crate::number::Units;
+use crate::number::{SECONDS, Units};
 
 /// The kind of values on an axis.
 #[derive(Clone, Debug)]
@@ -12,14 +12,8 @@ pub enum Axis {
         /// Whether the axis starts at 0, so that lengths can be compared.
         from_zero: bool,
     },
-    /// Changes, as fractions.
-    Change,
-    /// Seconds from the start.
-    Time,
     /// Named values such as sizes and depths. Logarithmic if they cover a large range.
     Named(Vec<(f64, String)>),
-    /// Steps of equal width, each with a name: 0, 1, 2…
-    Steps(Vec<String>),
 }
 
 #[derive(Clone, Debug, Default)]
@@ -53,41 +47,32 @@ pub struct Series {
     pub points: Vec<Point>,
 }
 
-/// A mark behind the points.
-#[derive(Clone, Copy, Debug)]
-pub enum Mark {
-    /// A band between two values.
-    Band(f64, f64),
-    /// A band between two positions on the horizontal axis.
-    Column(f64, f64),
-    /// A horizontal line.
-    Level(f64),
-    /// A vertical line.
-    Upright(f64),
-}
-
-impl Mark {
-    /// What it covers of the vertical axis.
-    pub fn upright(self) -> Option<(f64, f64)> {
-        match self {
-            Self::Band(low, high) => Some((low, high)),
-            Self::Level(level) => Some((level, level)),
-            Self::Column(..) | Self::Upright(_) => None,
-        }
-    }
+/// A mark behind the points: a rectangle, or a dashed line if it has no width or no height.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Mark {
+    /// What it covers of the horizontal axis; all of it if `None`.
+    pub across: Option<(f64, f64)>,
+    /// What it covers of the vertical axis; all of it if `None`.
+    pub upright: Option<(f64, f64)>,
 }
 
 #[derive(Clone, Debug)]
 pub struct Chart {
     /// What it shows.
     pub title: String,
-    /// The part that it covers; may be empty.
-    pub of: String,
     pub x: Axis,
     pub y: Axis,
     /// Marks behind the points.
     pub marks: Vec<Mark>,
     pub series: Vec<Series>,
+}
+
+impl Chart {
+    /// Amounts over seconds.
+    pub fn over_time(title: impl Into<String>, units: Units, from_zero: bool, series: Vec<Series>) -> Self {
+        let x = Axis::Amount { units: SECONDS, from_zero: true };
+        Self { title: title.into(), x, y: Axis::Amount { units, from_zero }, marks: Vec::new(), series }
+    }
 }
 
 /// Larger changes (by a factor of a thousand) do not determine a scale.

@@ -44,14 +44,9 @@ impl Command {
 
     /// Of an assignment only the value is quoted, because a quoted name is not one.
     fn quote(&self, place: usize, word: &str) -> String {
-        let (name, value) = self.parted(place, word);
-        format!("{name}{}", quoted(value))
-    }
-
-    /// The part of a word that must not be quoted, `NAME=` of an assignment, and the rest.
-    pub fn parted<'a>(&self, place: usize, word: &'a str) -> (&'a str, &'a str) {
         let name = word.find('=').filter(|_| place < self.assignments).map_or(0, |place| place + 1);
-        word.split_at(name)
+        let (name, value) = word.split_at(name);
+        format!("{name}{}", quoted(value))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Series on one time axis as data: when each reading ended, and what each series was until then.
 
 use crate::number::Units;
+use serde::Serialize;
 
 /// Larger values are not drawn: no counter of a machine reaches them in a quantum.
 const LARGEST: f64 = 1e18;
@@ -8,8 +9,9 @@ const LARGEST: f64 = 1e18;
 /// The height of a track that is always 0.
 pub const NOTHING: f64 = 1e-9;
 
-/// The colour of a track. A renderer chooses one that fits its ground.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The colour of a track. A renderer chooses one that fits its ground; a style sheet knows it by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Hue {
     Red,
     Blue,
@@ -26,41 +28,17 @@ impl Hue {
     /// All of them, in the order in which they are given to tracks.
     pub const ALL: [Self; 8] =
         [Self::Red, Self::Blue, Self::Purple, Self::Black, Self::Green, Self::Orange, Self::Teal, Self::Pink];
-
-    /// Its name in a style sheet.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Red => "red",
-            Self::Blue => "blue",
-            Self::Purple => "purple",
-            Self::Black => "black",
-            Self::Green => "green",
-            Self::Orange => "orange",
-            Self::Teal => "teal",
-            Self::Pink => "pink",
-        }
-    }
 }
 
 /// How the values of a track are drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Trace {
     /// A dot for each reading.
     Dots,
     /// A dot for each reading that is not 0.
     Events,
     Line,
-}
-
-impl Trace {
-    /// Its name in the data of a page.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Dots => "dots",
-            Self::Events => "events",
-            Self::Line => "line",
-        }
-    }
 }
 
 /// One series.

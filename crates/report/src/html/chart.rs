@@ -1,123 +1,96 @@
-//! Charts as drawings: two axes, the contents, and tooltips.
-//!
-//! plotters computes the layout and draws. This file computes only positions from the numbers.
+//! Charts as drawings in SVG: two axes, the contents, and tooltips. Colours are classes of the style sheet.
 
 use super::axis::Axis;
 use super::markup::{element, escape};
-use super::svg::{Drawing, Paint};
-use crate::document::{Chart, FlameGraph, Mark, Point, Series};
+use super::subject;
+use crate::document::{Chart, FlameGraph, Mark, Point};
 use crate::flame_graph::svg;
-use plotters::prelude::*;
-use plotters_backend::BackendCoord;
 use std::fmt::Write;
 
 /// Size of a drawing in units: two units per screen pixel if two charts are next to each other.
-const SIZE: (u32, u32) = (960, 470);
-/// Font height, in units, from which plotters computes positions.
-const LETTERS: u32 = 24;
+const WIDTH: f64 = 960.0;
+const HEIGHT: f64 = 470.0;
+/// Room above, on the right for half of the last number, and for the numbers of the horizontal axis.
+const TOP: f64 = 14.0;
+const RIGHT: f64 = WIDTH - 40.0;
+const FOOT: f64 = HEIGHT - 48.0;
 /// Width of a letter in a number, at most: "%" and "m" are wider, but no number has only these.
 const LETTER: f64 = 13.5;
-/// Room on the right for half of the last number.
-const RIGHT: u32 = 40;
-/// Width of the vertical axis with short numbers: the same for charts that are below each other.
-const LEFT: u32 = 104;
+/// Least width of the vertical axis: the same for charts that are below each other.
+const LEFT: f64 = 104.0;
 /// Room between a number of the vertical axis and the axis.
-const TICK: u32 = 20;
-/// Height of the numbers of the horizontal axis.
-const BELOW: u32 = 48;
-/// Half the width of an interval's end marks, as a fraction of the axis.
-const CAP: f64 = 0.009;
-/// Height of the arrow to an end that is outside the axis, as a fraction of the axis.
-const ARROW: f64 = 0.04;
+const TICK: f64 = 14.0;
+/// Half the width of an interval's end marks.
+const CAP: f64 = 8.0;
 
 /// A chart as a figure; empty if it cannot be drawn.
 pub fn figure(chart: &Chart) -> String {
-    let mut inside = String::new();
-    let Some(hints) = draw(&mut inside, chart) else { return String::new() };
-    for ((across, down), text) in hints {
-        let text = escape(text);
-        let _ = writeln!(
-            inside,
-            "<circle class=\"hint\" cx=\"{across}\" cy=\"{down}\" r=\"16\"><title>{text}</title></circle>"
-        );
-    }
-    let ((width, height), title, of) = (SIZE, escape(&chart.title), escape(&chart.of));
-    let small = if of.is_empty() { String::new() } else { format!(" <small>{of}</small>") };
+    let Some(inside) = draw(chart) else { return String::new() };
+    let title = escape(&chart.title);
     format!(
-        "<figure><figcaption>{title}{small}</figcaption><svg class=\"chart\" role=\"img\" aria-label=\"{title} {of}\" \
-         viewBox=\"0 0 {width} {height}\">\n{inside}</svg></figure>\n"
+        "<figure><figcaption>{title}</figcaption><svg class=\"chart\" role=\"img\" aria-label=\"{title}\" \
+         viewBox=\"0 0 {WIDTH} {HEIGHT}\">\n{inside}</svg></figure>\n"
     )
 }
 
-/// Draws a chart, and returns the positions of tooltips.
-fn draw<'a>(into: &mut String, described: &'a Chart) -> Option<Vec<(BackendCoord, &'a str)>> {
-    let (x, y) = Axis::both(described)?;
-    let beside = LEFT.max((y.widest() as f64 * LETTER) as u32 + TICK);
-    let x = x.with_room(f64::from(SIZE.0.saturating_sub(beside + RIGHT)), LETTER);
-    let ((left, right), (low, high)) = (x.ends(), y.ends());
-    let root = Drawing::new(into, SIZE).into_drawing_area();
-    let mut builder = ChartBuilder::on(&root);
-    builder.margin_top(14).margin_right(RIGHT).x_label_area_size(BELOW).y_label_area_size(beside);
-    let mut chart = builder.build_cartesian_2d(x.clone(), y.clone()).ok()?;
-    let letters = ("sans-serif", LETTERS).into_font().color(&Paint::Axis.colour());
-    chart
-        .configure_mesh()
-        .disable_x_mesh()
-        .light_line_style(TRANSPARENT)
-        .bold_line_style(Paint::Grid.colour())
-        .axis_style(Paint::Grid.colour())
-        .set_all_tick_mark_size(8)
-        .x_labels(x.numbers())
-        .y_labels(y.numbers())
-        .label_style(letters)
-        .draw()
-        .ok()?;
-    let area = chart.plotting_area();
-    let rectangle = |from, to| area.draw(&Rectangle::new([from, to], Paint::Margin.colour().filled()));
-    let line = |points: Vec<(f64, f64)>, width, paint: Paint| {
-        area.draw(&PathElement::new(points, paint.colour().stroke_width(width)))
+fn draw(chart: &Chart) -> Option<String> {
+    let points = || chart.series.iter().flat_map(|series| &series.points);
+    let ends = |of: fn(&Mark) -> Option<(f64, f64)>| {
+        chart.marks.iter().filter_map(of).flat_map(<[f64; 2]>::from).collect::<Vec<f64>>()
     };
-    let inside = |value: f64| (low..=high).contains(&value);
-    for mark in &described.marks {
-        match *mark {
-            Mark::Band(from, to) => rectangle((left, from), (right, to)),
-            Mark::Column(from, to) => rectangle((from, low), (to, high)),
-            Mark::Level(level) => line(vec![(left, level), (right, level)], 2, Paint::Zero),
-            Mark::Upright(place) => line(vec![(place, low), (place, high)], 2, Paint::Zero),
-        }
-        .ok()?;
+    let across: Vec<f64> = points().map(|point| point.x).chain(ends(|mark| mark.across)).collect();
+    let range = |point: &Point| [Some(point.y), point.ends.map(|ends| ends.0), point.ends.map(|ends| ends.1)];
+    let upright: Vec<f64> = points().flat_map(range).flatten().chain(ends(|mark| mark.upright)).collect();
+    let (horizontal, vertical) = (Axis::of(&chart.x, &across)?, Axis::of(&chart.y, &upright)?);
+    let left = LEFT.max(vertical.widest() as f64 * LETTER + TICK + 6.0);
+    let x = |value: f64| (left + horizontal.place(value) * (RIGHT - left)).round();
+    let y = |value: f64| (FOOT - vertical.place(value) * (FOOT - TOP)).round();
+    let mut svg = String::new();
+    // Writing to a string does not fail.
+    for (value, text) in &vertical.numbers {
+        let (at, text) = (y(*value), escape(text));
+        let _ = writeln!(svg, "<path class=\"s grid\" d=\"M{left},{at}H{RIGHT}\"/>");
+        let _ = writeln!(svg, "<text x=\"{}\" y=\"{at}\" dy=\"0.35em\" text-anchor=\"end\">{text}</text>", left - TICK);
     }
-    for Series { subject, joined, dot, points } in &described.series {
-        let paint = Paint::Subject(*subject);
-        for Point { x: place, y: value, ends, .. } in points {
-            let (before, after) = (x.beside(*place, -CAP), x.beside(*place, CAP));
-            if let Some((from, to)) = *ends {
-                line(vec![(*place, from), (*place, to)], 4, paint).ok()?;
-                for end in [from, to].into_iter().filter(|end| inside(*end)) {
-                    line(vec![(before, end), (after, end)], 4, paint).ok()?;
-                }
-            }
-            // What is outside the axis is an arrow at its edge.
-            let (least, most) = ends.unwrap_or((*value, *value));
-            let outside = [(least < low, low, ARROW), (most > high, high, -ARROW)];
-            for (_, edge, inwards) in outside.into_iter().filter(|(is_outside, ..)| *is_outside) {
-                let base = y.beside(edge, inwards);
-                let arrow = vec![(before, base), (*place, edge), (after, base)];
-                area.draw(&Polygon::new(arrow, paint.colour().filled())).ok()?;
+    // Of numbers that would touch each other, only every second, third… is written.
+    let room = (horizontal.widest() + 1) as f64 * LETTER * horizontal.numbers.len() as f64;
+    for (value, text) in horizontal.numbers.iter().step_by((room / (RIGHT - left)).ceil().max(1.0) as usize) {
+        let (at, text, below) = (x(*value), escape(text), FOOT + 34.0);
+        let _ = writeln!(svg, "<text x=\"{at}\" y=\"{below}\" text-anchor=\"middle\">{text}</text>");
+    }
+    for Mark { across, upright } in &chart.marks {
+        let (from, to) = across.map_or((left, RIGHT), |(from, to)| (x(from), x(to)));
+        let (foot, top) = upright.map_or((FOOT, TOP), |(low, high)| (y(low), y(high)));
+        let _ = match from == to || foot == top {
+            true => writeln!(svg, "<path class=\"s zero\" stroke-width=\"2\" d=\"M{from},{foot}L{to},{top}\"/>"),
+            false => writeln!(svg, "<path class=\"f margin\" d=\"M{from},{top}H{to}V{foot}H{from}z\"/>"),
+        };
+    }
+    for series in &chart.series {
+        let (mut line, mut dots, mut ends) = (String::new(), String::new(), String::new());
+        for point in &series.points {
+            let (at, value) = (x(point.x), y(point.y));
+            let _ = write!(line, "{}{at},{value}", if line.is_empty() { 'M' } else { 'L' });
+            // A line of zero length with round ends is a dot.
+            let _ = write!(dots, "M{at},{value}h0");
+            if let Some((low, high)) = point.ends.map(|(low, high)| (y(low), y(high))) {
+                let (from, to) = (at - CAP, at + CAP);
+                let _ = write!(ends, "M{at},{low}V{high}M{from},{low}H{to}M{from},{high}H{to}");
             }
         }
-        let places: Vec<(f64, f64)> = points.iter().map(|point| (point.x, point.y)).collect();
-        if *joined {
-            line(places.clone(), 4, paint).ok()?;
-        }
-        for place in places.into_iter().filter(|(_, value)| *dot > 0 && inside(*value)) {
-            area.draw(&Circle::new(place, *dot, paint.colour().filled())).ok()?;
+        let lines =
+            [(series.joined, line, "s", 4), (true, ends, "s", 4), (series.dot > 0, dots, "dots", series.dot * 2)];
+        for (_, path, class, width) in lines.into_iter().filter(|(is_drawn, path, ..)| *is_drawn && !path.is_empty()) {
+            let subject = subject(series.subject);
+            let _ = writeln!(svg, "<path class=\"{class} {subject}\" stroke-width=\"{width}\" d=\"{path}\"/>");
         }
     }
-    let hinted = described.series.iter().flat_map(|series| &series.points).filter(|point| !point.hint.is_empty());
-    let hints = hinted.map(|point| (area.map_coordinate(&(point.x, point.y)), point.hint.as_str())).collect();
-    root.present().ok()?;
-    Some(hints)
+    for point in points().filter(|point| !point.hint.is_empty()) {
+        let (at, value, text) = (x(point.x), y(point.y), escape(&point.hint));
+        let title = element("title", "", &text);
+        let _ = writeln!(svg, "<circle class=\"hint\" cx=\"{at}\" cy=\"{value}\" r=\"16\">{title}</circle>");
+    }
+    Some(svg)
 }
 
 /// An addition to the content security policy, which such a picture inherits. Everything in it is of iotoll or inferno, or escaped.
@@ -153,49 +126,36 @@ fn in_address(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::{Axis, Calls};
+    use crate::document::{Axis, Calls, Series};
+    use crate::number::COUNT;
 
     #[test]
-    fn an_end_outside_the_axis_is_an_arrow() {
-        let point = |x: usize, y, low, high| Point { x: x as f64, y, ends: Some((low, high)), hint: String::new() };
-        let points = vec![
-            point(0, 0.02, -0.01, 0.05),
-            point(1, 0.03, 0.0, 0.06),
-            point(2, 0.1, -0.7, 9.0),
-            point(3, 3.0, 2.0, 4.0),
-        ];
+    fn a_chart_has_its_numbers_marks_and_points_in_place() {
+        let point = Point { ends: Some((0.0, 2e6)), hint: "<8>".to_owned(), ..Point::new(1.0, 1e6) };
+        let mark = |upright| Mark { upright: Some(upright), ..Mark::default() };
         let chart = Chart {
-            title: "change".to_owned(),
-            of: String::new(),
-            x: Axis::Steps(["p50", "p90", "p99", "p99.9"].map(str::to_owned).to_vec()),
-            y: Axis::Change,
-            marks: vec![Mark::Band(-0.03, 0.03), Mark::Level(0.0)],
-            series: vec![Series { subject: 1, joined: true, dot: 9, points }],
+            title: "rate".to_owned(),
+            x: Axis::Named(vec![(0.0, "4k".to_owned()), (1.0, "8k".to_owned())]),
+            y: Axis::Amount { units: COUNT, from_zero: true },
+            marks: vec![mark((1e6, 1e6)), mark((0.0, 1e6))],
+            series: vec![Series { subject: 7, joined: true, dot: 9, points: vec![Point::new(0.0, 2e6), point] }],
         };
         let drawn = figure(&chart);
-        assert_eq!(drawn.matches("<polygon class=\"f subject1\"").count(), 3, "{drawn}");
-        assert!(drawn.contains(">+6 %<") && !drawn.contains(">+400 %<"), "{drawn}");
-    }
-
-    #[test]
-    fn a_long_number_beside_the_vertical_axis_has_room() {
-        for (change, number) in [(0.05, "+5 %"), (59.0, "+6000 %")] {
-            let point = Point { x: 0.0, y: change, ends: None, hint: String::new() };
-            let chart = Chart {
-                title: "change".to_owned(),
-                of: String::new(),
-                x: Axis::Steps(vec!["4k".to_owned()]),
-                y: Axis::Change,
-                marks: Vec::new(),
-                series: vec![Series { subject: 1, joined: true, dot: 9, points: vec![point] }],
-            };
-            let drawn = figure(&chart);
-            // The number ends at this place, and its letters are before it.
-            let text = drawn.lines().find(|line| line.contains(&format!(">{number}<"))).unwrap_or(&drawn);
-            let place = text.split(" x=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
-            let letters = number.chars().count() as f64 * LETTER;
-            assert!(place.parse::<f64>().is_ok_and(|place| place >= letters), "{number}: {text}");
-        }
+        let (middle, foot) = ((TOP + FOOT) / 2.0, FOOT);
+        assert!(
+            drawn.contains(">2 M<") && drawn.contains(">8k<") && drawn.contains("<title>&lt;8&gt;</title>"),
+            "{drawn}"
+        );
+        assert!(
+            drawn.contains(&format!("zero\" stroke-width=\"2\" d=\"M{LEFT},{middle}L{RIGHT},{middle}\"")),
+            "{drawn}"
+        );
+        assert!(drawn.contains(&format!("margin\" d=\"M{LEFT},{middle}H{RIGHT}V{foot}")), "{drawn}");
+        assert!(drawn.contains(&format!(",{foot}V{TOP}M")), "the interval: {drawn}");
+        assert!(drawn.contains("dots subject1\" stroke-width=\"18\""), "a colour for every sixth: {drawn}");
+        let wild = Point::new(0.0, f64::NAN);
+        let series = vec![Series { subject: 0, joined: true, dot: 1, points: vec![wild] }];
+        assert_eq!(figure(&Chart { series, ..chart }), "");
     }
 
     fn graph(calls: &str) -> FlameGraph {

@@ -118,7 +118,7 @@ fn ground(scale: Scale) -> String {
 }
 
 /// An interval and its centre. Its numbers are in other columns; `about` is the accessible text.
-pub fn strip(scale: Scale, interval: Interval, about: &str) -> String {
+fn strip(scale: Scale, interval: Interval, about: &str) -> String {
     let inside = |value: f64| (scale.span.low..=scale.span.high).contains(&value);
     let arrow = |value: f64| {
         let (at, path) = if value < scale.span.low { (0.0, "M0,12l9,-6v12z") } else { (100.0, "M0,12l-9,-6v12z") };

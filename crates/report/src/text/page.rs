@@ -72,14 +72,7 @@ impl Page {
 
     /// `text` in the colour of `tone`.
     pub fn paint(self, tone: Tone, text: &str) -> String {
-        match tone {
-            Tone::Plain => text.to_owned(),
-            Tone::Strong => self.ink.bold(text),
-            Tone::Faint => self.ink.dim(text),
-            Tone::Own => self.ink.green(text),
-            Tone::Notice => self.ink.yellow(text),
-            Tone::Bad => self.ink.red(text),
-        }
+        self.ink.paint(tone, text)
     }
 
     /// `text` on one line, in this page's characters, without control characters.
