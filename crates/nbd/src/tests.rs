@@ -304,6 +304,22 @@ fn slow_handshakes_time_out_and_stall_no_other_client() {
     assert_eq!(error(&mut stuck[0]), 0);
 }
 
+/// The others are served on.
+#[test]
+fn a_client_over_the_limit_is_refused() {
+    let served = Served::with(Options { connections: 2, ..Options::default() }, true);
+    let mut good: Vec<UnixStream> = (0..2).map(|_| agreed(&served)).collect();
+    let mut received = Vec::new();
+    let _ = served.raw().read_to_end(&mut received);
+    assert!(received.is_empty(), "{received:?}");
+    good.iter_mut().for_each(|stream| flush(stream, 1));
+    drop(good.pop());
+    // Its place is free.
+    until(|| served.raw().read(&mut [0; 8]).is_ok_and(|bytes| bytes > 0));
+    let (_, notes) = served.ended();
+    assert!(notes.iter().any(|note| note.ends_with(" refused: too many clients")), "{notes:?}");
+}
+
 #[test]
 fn the_server_stops_reading_from_a_client_that_does_not_receive() {
     let served = Served::memory();
