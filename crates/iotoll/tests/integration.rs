@@ -37,6 +37,7 @@ mod integration {
     mod guests_ceph;
     mod guests_modules;
     mod history;
+    mod injected;
     mod like_fio;
     mod limits;
     mod memory;

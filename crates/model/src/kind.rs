@@ -40,8 +40,8 @@ fn assembled<R: Recorded>(
 ) -> Result<R, Misplaced> {
     let misplaced = |line, why| Misplaced { line, why };
     let mut lines = lines.into_iter();
-    let begun = lines.next().and_then(begin);
-    let mut record = begun.ok_or_else(|| misplaced(0, format!("is not the header of {}", R::KIND.noun())))?;
+    let first = lines.next().ok_or_else(|| misplaced(0, "is missing: nothing was measured".to_owned()))?;
+    let mut record = begin(first).ok_or_else(|| misplaced(0, format!("is not the header of {}", R::KIND.noun())))?;
     for (number, line) in (1..).zip(lines) {
         add(&mut record, line).map_err(|why| misplaced(number, why))?;
     }

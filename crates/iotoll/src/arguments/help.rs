@@ -205,7 +205,8 @@ mod tests {
             let help = short(&command, &asked).unwrap();
             assert!(help.lines().count() <= 40, "{verb:?}: {} lines\n{help}", help.lines().count());
             assert!(help.lines().all(|line| line.starts_with("  iotoll ") || line.chars().count() <= 100), "{help}");
-            assert_eq!(help.matches("\n  iotoll ").count(), 3, "{help}");
+            let examples = if verb == ["guest", "list"] { 2 } else { 3 };
+            assert_eq!(help.matches("\n  iotoll ").count(), examples, "{help}");
             for flag in found.get_arguments().filter(|flag| !flag.is_hide_set()) {
                 let name = flag.get_long().filter(|name| !["help", "version"].contains(name)).unwrap_or_default();
                 assert!(name.is_empty() || help.contains(&format!("--{name}")), "{name}: {help}");

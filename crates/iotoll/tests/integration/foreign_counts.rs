@@ -47,7 +47,7 @@ mod alone {
         let folder = Folder::new();
         let (server, port) = iperf3(&folder);
         let client = format!("iperf3 -c 127.0.0.1 -p {port} -t 1");
-        let tcp = folder.measured(&format!("cost -- {client} -l 64k"));
+        let tcp = folder.costed(&format!("cost -- {client} -l 64k"));
         let phase = &tcp["phases"][0];
         assert!(whole(&phase["bytes"]) > 1 << 20, "{phase}");
         assert_eq!(whole(&phase["ios"]), whole(&phase["bytes"]) / 65_536);

@@ -43,24 +43,29 @@ fn jobs_run_on_the_requested_cpus() {
     assert_eq!(placed("apart", &format!("{NULL} --numjobs=2")), [cpus[0], cpus[1]].into());
 }
 
-#[test]
-fn commands_run_on_the_requested_cpus() {
-    let Some(cpus) = cpus() else { return };
-    let folder = Folder::new();
-    let last = *cpus.last().unwrap();
-    for (place, cpu) in [(last.to_string(), last), ("same".to_owned(), cpus[0])] {
-        let words = format!("cost --background 200ms --no-save --quiet --format json --place {place} -- sh -c");
-        // Also for a child of the shell.
-        let spin = "sh -c 'i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done' & i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done; wait";
-        let finding = folder.iotoll(&words).word(spin).run().done().json();
-        assert_eq!(ran_on(&finding), [cpu].into(), "{place}");
-        assert_eq!(
-            finding["phases"][0]["placement"]["peers"]
-                .as_array()
-                .map(|peers| peers.iter().any(|peer| { peer["name"] == "sh" && peer["process"].is_null() })),
-            Some(false),
-            "its children are not beside it"
-        );
+/// `./check` runs them one at a time.
+mod alone {
+    use super::*;
+
+    #[test]
+    fn commands_run_on_the_requested_cpus() {
+        let Some(cpus) = cpus() else { return };
+        let folder = Folder::new();
+        let last = *cpus.last().unwrap();
+        for (place, cpu) in [(last.to_string(), last), ("same".to_owned(), cpus[0])] {
+            let words = format!("cost --background 200ms --no-save --quiet --format json --place {place} -- sh -c");
+            // Also for a child of the shell.
+            let spin = "sh -c 'i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done' & i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done; wait";
+            let finding = folder.iotoll(&words).word(spin).run().done().json();
+            assert_eq!(ran_on(&finding), [cpu].into(), "{place}");
+            assert_eq!(
+                finding["phases"][0]["placement"]["peers"]
+                    .as_array()
+                    .map(|peers| peers.iter().any(|peer| { peer["name"] == "sh" && peer["process"].is_null() })),
+                Some(false),
+                "its children are not beside it"
+            );
+        }
     }
 }
 

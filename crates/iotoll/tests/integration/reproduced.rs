@@ -110,7 +110,7 @@ fn a_run_can_be_measured_again_from_its_report() {
 fn an_experiment_can_be_read_from_its_report() {
     let measure = "iotoll compare two.toml --meters thread --quiet --no-save --format markdown";
     let (page, plan) = read_again(measure, ("two.toml", EXPERIMENT));
-    assert!(page.contains("iodepth=1 (eight: 8)"), "{page}");
+    assert!(page.contains("iodepth=1`\n- `one`: `unchanged`\n- `eight`: `iodepth=8`\n"), "{page}");
     assert!(plan.contains("two depths") && plan.contains("iodepth=8"), "{plan}");
 }
 

@@ -91,7 +91,7 @@ fn what_is_only_read_starts_nothing() {
     let arms =
         "[[arm]]\nname = 'a'\noptions = ['uri={s.uri}']\n[[arm]]\nname = 'b'\noptions = ['uri={s.uri}', 'bs=8k']";
     let plan = scene.experiment(service, arms, "--parse-only").done().json();
-    let uri = &plan["cases"][0]["work"]["jobs"]["phases"][0]["jobs"][0]["uri"];
+    let uri = &plan["cases"][0]["work"]["jobs"]["phases"][0]["jobs"][0]["path"]["uri"];
     assert_eq!(uri.as_str(), Some(format!("nbd://127.0.0.1:{}", plan["services"][0]["port"]).as_str()));
     let job = "--name=a --ioengine=nbd --uri={s.uri}";
     scene.iotoll(&format!("run --parse-only --service 's=touch started {{port}}' {job}")).run().done();

@@ -71,7 +71,7 @@ const UNSURE: [&str; 7] = ["`", "(", "<<", "#", "eval", "case", "esac"];
 
 /// What the next character after `text` stands in. A quoted text may be a script, which a shell reads a second time.
 fn place_after(text: &str) -> Place {
-    let mut place = Place::Open;
+    let (mut place, mut unquoted) = (Place::Open, String::new());
     let mut letters = text.chars();
     while let Some(letter) = letters.next() {
         match (place, letter) {
@@ -81,11 +81,13 @@ fn place_after(text: &str) -> Place {
             // The value itself would be escaped.
             (Place::Open | Place::Double, '\\') if letters.as_str().is_empty() => return Place::Unknown,
             (Place::Open | Place::Double, '\\') => _ = letters.next(),
+            (Place::Open, _) | (Place::Double, '`') => unquoted.push(letter),
+            (Place::Double, '$') if letters.as_str().starts_with('(') => unquoted.push('('),
             _ => {}
         }
     }
     let script = || text.split_whitespace().any(is_script_flag) && text.split_whitespace().any(is_shell);
-    let doubtful = UNSURE.iter().any(|sign| text.contains(sign)) || place != Place::Open && script();
+    let doubtful = UNSURE.iter().any(|sign| unquoted.contains(sign)) || place != Place::Open && script();
     if doubtful { Place::Unknown } else { place }
 }
 
@@ -105,12 +107,13 @@ mod tests {
     }
 
     /// Each prints the value and nothing else.
-    const SCRIPTS: [&str; 5] = [
+    const SCRIPTS: [&str; 6] = [
         "printf %s {}",
         "printf %s \"{}\"",
         "printf %s '{}'",
         "V={}; printf %s \"$V\"",
         "true \\' \"'\" '\"'\nprintf %s {}",
+        "true 'a`(#<<' \"a(#<<\\`\\$(\"; printf %s {}",
     ];
 
     #[test]
@@ -134,6 +137,8 @@ mod tests {
             "sh -c 'cat ",
             "eval \"cat ",
             "echo $(cat ",
+            "echo \"$(cat ",
+            "echo \"`cat ",
             "(cat ",
         ] {
             let refused = quoted("/tmp/a;b", before).unwrap_err();
