@@ -1,6 +1,7 @@
-//! Memory of a run besides its buffers.
+//! Memory of a run besides its buffers, and of a client besides its data in flight.
 
 use super::iotoll::{Folder, at_once, eventually};
+use super::servers::{Server, status_bytes};
 use std::fs;
 
 /// Most memory of a run of 32 jobs of depth 32 besides its I/O buffers.
@@ -45,5 +46,28 @@ mod long {
             let peak = peak_of(engine, options);
             assert!(peak > 0 && peak < LIMIT_KIB + BUFFERS_KIB, "{engine}: {peak} KiB");
         });
+    }
+
+    /// Besides iotoll's own memory: as much as is in flight, and a mebibyte.
+    #[test]
+    fn a_client_needs_its_data_in_flight_and_a_mebibyte() {
+        let served = Server::new("--backend memory:8m --unix s");
+        let most = |engine: &str, block: &str| {
+            let words = "run --name=m --rw=randrw --size=8m --iodepth=32 --runtime=2s --time_based --no-save --quiet";
+            let running = served.folder.iotoll(&format!("{words} {engine} --bs={block}")).start();
+            let mut most = 0;
+            assert!(eventually(|| {
+                let anonymous = status_bytes(running.id(), "RssAnon:");
+                most = most.max(anonymous.unwrap_or(0));
+                anonymous.is_none()
+            }));
+            running.wait().done();
+            most
+        };
+        let without = most("--ioengine=null", "512");
+        for (block, bytes) in [("4k", 4 << 10), ("256k", 256 << 10)] {
+            let with = most(&format!("--ioengine=nbd --uri={}", served.uri), block);
+            assert!(with < without + 32 * bytes + (1 << 20), "{block}: {with} bytes, {without} without");
+        }
     }
 }

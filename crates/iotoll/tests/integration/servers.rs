@@ -277,7 +277,7 @@ fn a_thousand_clients_that_stop_half_way_stall_no_other_and_cost_little() {
 }
 
 /// A line of /proc/PID/status. VmHWM is the peak; RssAnon leaves out the program's own pages, of which an engine touches more than another.
-fn status_bytes(process: u32, line: &str) -> Option<u64> {
+pub fn status_bytes(process: u32, line: &str) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let kib = status.lines().find_map(|found| found.strip_prefix(line)?.trim().strip_suffix(" kB"))?;
     Some(kib.parse::<u64>().unwrap() << 10)
@@ -579,32 +579,4 @@ fn requests_beyond_a_server_s_limits_are_refused_with_the_limits() {
     let too_long: &[&str] = &["'f'", "bs=131072", "path_max_payload=65536"];
     refused(&served, &[("--bs=512", &["'f'", "multiples of 4096 bytes", "bs="]), ("--bs=128k", too_long)]);
     reader(&served, "--no-save --rw=randrw --bs=128k --path_max_payload=64k --number_ios=20").run().done();
-}
-
-/// `./check` runs them with `--long` only.
-mod long {
-    use super::*;
-
-    /// Besides iotoll's own memory: as much as is in flight, and a mebibyte.
-    #[test]
-    fn a_client_needs_its_data_in_flight_and_a_mebibyte() {
-        let served = Server::new("--backend memory:8m --unix s");
-        let most = |engine: &str, block: &str| {
-            let words = "run --name=m --rw=randrw --size=8m --iodepth=32 --runtime=2s --time_based --no-save --quiet";
-            let running = served.folder.iotoll(&format!("{words} {engine} --bs={block}")).start();
-            let mut most = 0;
-            assert!(eventually(|| {
-                let anonymous = status_bytes(running.id(), "RssAnon:");
-                most = most.max(anonymous.unwrap_or(0));
-                anonymous.is_none()
-            }));
-            running.wait().done();
-            most
-        };
-        let without = most("--ioengine=null", "512");
-        for (block, bytes) in [("4k", 4 << 10), ("256k", 256 << 10)] {
-            let with = most(&format!("--ioengine=nbd --uri={}", served.uri), block);
-            assert!(with < without + 32 * bytes + (1 << 20), "{block}: {with} bytes, {without} without");
-        }
-    }
 }
