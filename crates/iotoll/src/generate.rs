@@ -116,14 +116,14 @@ fn job_options() -> Command {
         .version(env!("CARGO_PKG_VERSION"))
         .disable_help_flag(true)
         .disable_version_flag(true)
-        .args(options::reference().map(|option| argument(option)))
+        .args(options::reference().map(argument))
 }
 
 fn with_job_options(verb: Command) -> Command {
     // Completion scripts offer no options after a positional argument that takes everything.
     let takes_all = verb.get_positionals().any(Arg::is_trailing_var_arg_set);
     let verb = if takes_all { verb.mut_arg("job", |job| job.trailing_var_arg(false)) } else { verb };
-    verb.args(options::reference().map(|option| argument(option)))
+    verb.args(options::reference().map(argument))
 }
 
 fn argument(option: &JobOption) -> Arg {

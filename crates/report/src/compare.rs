@@ -63,7 +63,7 @@ fn changes(finding: &CompareFinding) -> Section {
     for arm in contents::candidates(finding) {
         // What holds for several arms is said once.
         let notes: Vec<Note> =
-            tables::notes(finding, arm, &targets).into_iter().filter(|note| !said.contains(note)).collect();
+            tables::notes(finding, arm, targets).into_iter().filter(|note| !said.contains(note)).collect();
         said.extend(notes.iter().cloned());
         let notes = Block::new("", Body::Notes).with(notes);
         if contents::is_sweep(finding) {
@@ -83,7 +83,7 @@ fn changes(finding: &CompareFinding) -> Section {
             let title = if several { arm } else { "" };
             let block = |table| Block::new(title, Body::Table(table));
             blocks.push(block(tables::by_metric(finding, arm, None)).in_full());
-            let first: Vec<Metric> = Metric::ALL.into_iter().filter(|metric| is_first(*metric, &targets)).collect();
+            let first: Vec<Metric> = Metric::ALL.into_iter().filter(|metric| is_first(*metric, targets)).collect();
             blocks.push(block(tables::by_metric(finding, arm, Some(&first))).of(Audience::GLANCE));
             blocks.push(notes);
         }

@@ -52,7 +52,7 @@ pub fn of_comparison(finding: &CompareFinding) -> Option<Block> {
     let facts: Vec<Fact> = lines.flatten().collect();
     let caution = "environment includes everything that changed between the two sessions, such as the kernel or other guests; its interval and \
                    that of the total only cover the variation within each session";
-    let remarks = missing(&matched, &metrics).into_iter().chain(unmatched(finding, &others));
+    let remarks = missing(&matched, metrics).into_iter().chain(unmatched(finding, &others));
     Some(block("baseline", stored, facts, caution, remarks))
 }
 

@@ -80,7 +80,7 @@ fn job_options() -> String {
     for group in groups {
         page.section(&group);
         let options = reference().filter(|option| option.group() == group);
-        page.table(&["Option", "Meaning", "Values"], options.map(|option| option_row(option)));
+        page.table(&["Option", "Meaning", "Values"], options.map(option_row));
     }
     page.finish()
 }
