@@ -32,7 +32,7 @@ fuzz_target!(|data: &[u8]| {
         let frame = STACK + u64::from(frame);
         let registers = UserRegisters { instruction: u64::from_le_bytes(*word), stack: STACK, frame, link: 0 };
         for place in processes.unwind(PROCESS, registers, stack).0 {
-            let (function, _) = processes.function(PROCESS, place);
+            let (function, _) = processes.function(place);
             assert!(!function.name.is_empty());
             listings::of_program(place, &processes);
         }
