@@ -125,7 +125,7 @@ mod tests {
     fn a_misplaced_line_is_named() {
         let wrong = |lines, line, why: &str| assert_eq!(assembled(lines).unwrap_err(), (line, why.to_owned()));
         let no_header = "is not the header of a measurement of guests";
-        wrong(Vec::new(), 0, no_header);
+        wrong(Vec::new(), 0, "is missing: nothing was measured");
         wrong(vec![measured(0)], 0, no_header);
         wrong(vec![header(1), measured(0), header(1)], 2, "is a second header");
         wrong(vec![header(1), measured(1)], 1, "measures a point that the plan does not have");

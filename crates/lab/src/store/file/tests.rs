@@ -139,7 +139,7 @@ fn a_file_that_is_not_a_record_says_what_to_give() {
             envelope.replacen("\"kind\":\"compare\"", "\"kind\":\"cost\"", 1),
             &["is the record of a run, not of a comparison"],
         ),
-        (format!("{envelope}\n"), &["line 2: is not the header", give]),
+        (format!("{envelope}\n"), &["line 2: is missing: nothing was measured", give]),
         (
             format!("{envelope}\n{}\n", header.replacen("\"seed\":1", "\"seed\":\"one\"", 1)),
             &["line 2: is damaged", give],
