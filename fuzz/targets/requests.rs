@@ -75,11 +75,7 @@ fn play(choice: u8, said: &[u8], piece: usize, copy_out: u32) -> End {
     let tuning = Tuning { pull_up: all, copy_out, ..Tuning::default() };
     let backend = backend(choice, &tuning);
     let [read_only, checksums] = [1, 16].map(|bit| choice & bit != 0);
-    let rights = Rights {
-        read_only,
-        checksums,
-        max_payload: if choice & 32 == 0 { MAX_PAYLOAD } else { 48 << 10 },
-    };
+    let rights = Rights { read_only, checksums, max_payload: if choice & 32 == 0 { MAX_PAYLOAD } else { 48 << 10 } };
     let mut requests = Requests::new(backend.clone(), rights, tuning);
     let mut batch = requests.batch();
     let (mut replies, mut end) = (Vec::new(), None);
