@@ -30,22 +30,22 @@ fn ran_on(finding: &Value) -> BTreeSet<u32> {
 
 const NULL: &str = "--name=a --ioengine=null --size=1t --rw=randread --bs=4k --time_based --runtime=600ms";
 
-#[test]
-fn jobs_run_on_the_requested_cpus() {
-    let Some(cpus) = cpus() else { return };
-    let folder = Folder::with_file("data", 1 << 20);
-    let placed = |place: &str, job: &str| ran_on(&folder.costed(&format!("run --place {place} {job}")));
-    let last = *cpus.last().unwrap();
-    assert_eq!(placed(&last.to_string(), NULL), [last].into());
-    let psync = "--name=a --ioengine=psync --filename=data --rw=randread --bs=4k --time_based --runtime=600ms";
-    assert_eq!(placed(&last.to_string(), psync), [last].into());
-    assert_eq!(placed("same", &format!("{NULL} --numjobs=2")), [cpus[0]].into());
-    assert_eq!(placed("apart", &format!("{NULL} --numjobs=2")), [cpus[0], cpus[1]].into());
-}
-
 /// `./check` runs them one at a time.
 mod alone {
     use super::*;
+
+    #[test]
+    fn jobs_run_on_the_requested_cpus() {
+        let Some(cpus) = cpus() else { return };
+        let folder = Folder::with_file("data", 1 << 20);
+        let placed = |place: &str, job: &str| ran_on(&folder.costed(&format!("run --place {place} {job}")));
+        let last = *cpus.last().unwrap();
+        assert_eq!(placed(&last.to_string(), NULL), [last].into());
+        let psync = "--name=a --ioengine=psync --filename=data --rw=randread --bs=4k --time_based --runtime=600ms";
+        assert_eq!(placed(&last.to_string(), psync), [last].into());
+        assert_eq!(placed("same", &format!("{NULL} --numjobs=2")), [cpus[0]].into());
+        assert_eq!(placed("apart", &format!("{NULL} --numjobs=2")), [cpus[0], cpus[1]].into());
+    }
 
     #[test]
     fn commands_run_on_the_requested_cpus() {
