@@ -107,7 +107,7 @@ fn arms_run_on_the_requested_cpus() {
     let arms: Vec<_> = placement.as_array().unwrap().iter().map(|case| case["arm"].as_str().unwrap()).collect();
     assert_eq!(arms, ["baseline", "candidate"], "{placement}");
     assert!(compared("apart", two).0.contains(&vec![first, second]));
-    let spin = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
+    let spin = "i=0; while [ $i -lt 900000 ]; do i=$((i+1)); done";
     let words = format!("compare --budget 1s --quiet --out commands --place {last} --baseline-cmd");
     let of_commands = folder.iotoll(&words).word(format!("sh -c '{spin}'")).word("--candidate-cmd");
     of_commands.word(format!("sh -c '{spin}; :'")).run().done();
