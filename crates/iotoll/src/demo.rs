@@ -56,10 +56,10 @@ pub fn demo(output: &Output, words: &[String]) -> anyhow::Result<ExitCode> {
     // Without io_uring, maps of memory show as well what a system call for each read costs.
     let (engine, why) = match lab::io_uring() {
         Ok(()) => ("ioengine=io_uring", String::new()),
-        Err(error) => ("ioengine=mmap", format!("io_uring is refused here: {error}; iotoll doctor says why.\n")),
+        Err(error) => ("ioengine=mmap", format!(" io_uring is refused here: {error}; iotoll doctor says why.\n")),
     };
     if is_table {
-        stdout::write(&format!("\n\nThe same reads with another engine. {why}\n"))?;
+        stdout::write(&format!("\n\nThe same reads with another engine.{why}\n"))?;
     }
     let flags = ["iotoll", "compare", "--budget", "11s", "--baseline", "ioengine=psync", "--candidate", engine];
     if let Verb::Compare(mut comparison) = flags_of(&flags)? {

@@ -295,7 +295,7 @@ mod long {
 
     #[test]
     fn a_ledger_of_another_schema_or_that_others_can_write_to_is_left_alone() {
-        let newer: Change = &|_, text| text.replacen("iotoll.ledger/1", "iotoll.ledger/2", 1);
+        let newer: Change = &|_, text| text.replacen("iotoll.ledger/2", "iotoll.ledger/3", 1);
         let open: Change = &|path, text| {
             fs::set_permissions(path, fs::Permissions::from_mode(0o666)).unwrap();
             text
@@ -304,7 +304,7 @@ mod long {
             std::os::unix::fs::chown(path, Some(65534), None).unwrap();
             text
         };
-        let mut cases = vec![("its schema is 'iotoll.ledger/2'", newer), ("other users can write to it", open)];
+        let mut cases = vec![("its schema is 'iotoll.ledger/3'", newer), ("other users can write to it", open)];
         match rustix::process::geteuid().is_root() {
             true => cases.push(("belongs to user 65534, not 0", theirs)),
             false => skip("only root can make a ledger of another user"),
