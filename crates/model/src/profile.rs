@@ -162,6 +162,22 @@ pub struct LineFinding {
     pub cycles_per_io: f64,
 }
 
+/// The functions of a phase; empty without a profile.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FunctionsFinding {
+    /// Functions of the kernel and of programs, the largest first.
+    pub symbols: Vec<SymbolFinding>,
+    /// Their stacks of calls.
+    pub stacks: Vec<StackFinding>,
+    /// The instructions of the functions with the largest part.
+    pub annotated: Vec<AnnotatedFinding>,
+    /// How good the profile is; `null` without one.
+    pub profile: Option<ProfileFinding>,
+    /// Fraction of the sampler's samples in user mode, 0 to 1, including the background.
+    pub sampled_user_fraction: Option<f64>,
+}
+
 /// How good a profile is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProfileFinding {

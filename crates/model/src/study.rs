@@ -20,6 +20,7 @@ pub(crate) mod windows;
 use crate::events::Events;
 use crate::finding::{MeterFinding, RunFinding};
 use crate::kind::Head;
+use crate::limit;
 use crate::plan::JobPlan;
 use crate::record::{Host, MeterStatus, PhaseRecord, Record, Source};
 use crate::stored::Stored;
@@ -32,7 +33,7 @@ pub fn study_against(record: &Record, stored: Option<&Stored<Record>>) -> RunFin
     if let Some(stored) = stored {
         against_stored::stand_beside(&mut finding, record, stored);
     }
-    finding.head.limits = limits::judge(record, &finding, stored);
+    finding.head.limits = limit::judge(&record.envelope.limits, |metric| limits::at_places(&finding, metric));
     finding
 }
 
@@ -63,7 +64,7 @@ pub fn study(record: &Record) -> RunFinding {
             let mut jobs = job::study(phase, planned, rates.context.clock, merges);
             jobs.iter_mut().for_each(|job| job.phase = number);
             if let [job] = jobs.as_mut_slice() {
-                job.cycles_per_io = found.cycles_per_io;
+                job.cycles_per_io = found.cycles_per_io();
             }
             if regimes::are_loads_apart(&found.regimes) {
                 jobs.iter_mut().for_each(|job| job.thread_cycles_per_io = None);

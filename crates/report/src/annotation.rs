@@ -21,8 +21,8 @@ impl Annotation {
     /// When there is none, or more than one: which there are.
     pub fn of(finding: RunFinding, symbol: &str) -> Result<Self, String> {
         let mut names: Vec<String> =
-            finding.phases.iter().flat_map(|phase| &phase.annotated).map(|it| it.symbol.clone()).collect();
-        if names.is_empty() && finding.phases.iter().any(|phase| phase.profile.is_some()) {
+            finding.phases.iter().flat_map(|phase| &phase.functions.annotated).map(|it| it.symbol.clone()).collect();
+        if names.is_empty() && finding.phases.iter().any(|phase| phase.functions.profile.is_some()) {
             return Err("the record has samples, but no net cost above 0 to divide among instructions".to_owned());
         }
         if names.is_empty() {
@@ -48,7 +48,7 @@ impl Finding for Annotation {
         let whole = self.finding.document();
         let several = self.finding.phases.len() > 1;
         let functions = self.finding.phases.iter().flat_map(|phase| {
-            let of_it = phase.annotated.iter().filter(|function| function.symbol == self.symbol);
+            let of_it = phase.functions.annotated.iter().filter(|function| function.symbol == self.symbol);
             let title = if several { phase.jobs.join(", ") } else { String::new() };
             of_it.map(move |function| Section::new(title.clone(), vec![symbols::listing(function, phase)]))
         });
@@ -56,7 +56,7 @@ impl Finding for Annotation {
     }
 
     fn json(&self) -> String {
-        let of_it = self.finding.phases.iter().flat_map(|phase| &phase.annotated);
+        let of_it = self.finding.phases.iter().flat_map(|phase| &phase.functions.annotated);
         json::json(&of_it.filter(|function| function.symbol == self.symbol).collect::<Vec<_>>())
     }
 }
@@ -78,9 +78,9 @@ mod tests {
         let refused = |name: &str| Annotation::of(fixture::named("profiled"), name).map(|_| ()).unwrap_err();
         assert_eq!(refused("vfs_x"), "'vfs_x' has too few samples, or is no function; there are do_blockdev_direct_IO");
         let mut finding = fixture::named("profiled");
-        let mut other = finding.phases[0].annotated[0].clone();
+        let mut other = finding.phases[0].functions.annotated[0].clone();
         other.symbol = "do_blockdev".to_owned();
-        finding.phases[0].annotated.push(other);
+        finding.phases[0].functions.annotated.push(other);
         let refused = Annotation::of(finding.clone(), "do_").map(|_| ()).unwrap_err();
         assert_eq!(refused, "'do_' is a part of several names: do_blockdev_direct_IO, do_blockdev");
         assert!(Annotation::of(finding, "do_blockdev").is_ok(), "a whole name is no part");

@@ -102,7 +102,12 @@ impl Metric {
 
     /// Whether it is per I/O or byte, or their number per second.
     pub fn is_of_work(self) -> bool {
-        !matches!(self, Self::Cycles | Self::Seconds | Self::LatencyMean) && self.percent().is_none()
+        !matches!(self, Self::Cycles | Self::Seconds) && !self.is_latency()
+    }
+
+    /// Whether it is a latency, which belongs to a job and not to a phase.
+    pub fn is_latency(self) -> bool {
+        self == Self::LatencyMean || self.percent().is_some()
     }
 
     /// Whether it is per byte, or bytes per second.

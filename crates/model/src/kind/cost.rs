@@ -270,7 +270,7 @@ mod tests {
         assert_eq!(record.host.tsc_hertz, 3e9);
         let finding = record.study(None);
         let [phase] = finding.phases.as_slice() else { panic!("{finding:?}") };
-        assert_eq!((phase.ios, phase.iops, phase.wall_seconds), (Some(4000), Some(1000.0), 4.0));
+        assert_eq!((phase.ios, phase.value(Metric::Iops), phase.wall_seconds), (Some(4000), Some(1000.0), 4.0));
         let caveats: Vec<_> =
             finding.head.warnings.iter().filter(|warning| warning.code == Code::Interrupted).collect();
         assert!(matches!(caveats.as_slice(), [one] if one.message.contains("killed")), "{caveats:?}");

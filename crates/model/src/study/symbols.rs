@@ -4,22 +4,13 @@ use crate::account::named::account_in_words;
 use crate::account::{AccountKind, TaskOwner};
 use crate::finding::AccountFinding;
 use crate::profile::{
-    AnnotatedFinding, FEWEST_SAMPLES, Function, LineFinding, Listing, Profile, ProfileFinding, Stack, StackFinding,
-    SymbolFinding, module_of,
+    AnnotatedFinding, FEWEST_SAMPLES, Function, FunctionsFinding, LineFinding, Listing, Profile, ProfileFinding, Stack,
+    StackFinding, SymbolFinding, module_of,
 };
 use crate::record::{Execution, IoInterval, Meter, Mode, Record};
 use crate::stats::{Estimate, wilson};
 use crate::unit::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// What was sampled, as parts of a cost.
-#[derive(Default)]
-pub(super) struct Symbols {
-    pub(super) symbols: Vec<SymbolFinding>,
-    pub(super) stacks: Vec<StackFinding>,
-    pub(super) annotated: Vec<AnnotatedFinding>,
-    pub(super) profile: Option<ProfileFinding>,
-}
 
 /// An account of a report.
 type Name = (Option<AccountKind>, Option<TaskOwner>, String);
@@ -47,7 +38,7 @@ fn stacks(executions: &[Execution]) -> impl Iterator<Item = (&Profile, &Stack)> 
 }
 
 /// Fraction of the samples of tasks that were in user mode.
-pub(super) fn sampled_user(executions: &[Execution]) -> Option<f64> {
+fn sampled_user(executions: &[Execution]) -> Option<f64> {
     let (mut user, mut all) = (0.0, 0.0);
     for (profile, stack) in stacks(executions) {
         let samples = stack.samples as f64;
@@ -65,7 +56,7 @@ pub(super) fn study(
     executions: &[Execution],
     accounts: &[AccountFinding],
     net: Option<Estimate>,
-) -> Symbols {
+) -> FunctionsFinding {
     let exact = accounts.iter().any(|account| account.kind.is_some());
     // Without exact accounts, everything that the load may have caused is one account.
     let name = |stack: &Stack| -> Option<Name> {
@@ -97,7 +88,7 @@ pub(super) fn study(
         }
     }
     if all.samples == 0 {
-        return Symbols::default();
+        return FunctionsFinding::default();
     }
     let mut by_function: BTreeMap<(&Function, Name), Innermost> = BTreeMap::new();
     let mut by_stack: BTreeMap<String, f64> = BTreeMap::new();
@@ -177,7 +168,8 @@ pub(super) fn study(
     };
     let stacks = by_stack.into_iter().map(|(calls, cycles_per_io)| StackFinding { calls, cycles_per_io }).collect();
     let annotated = annotated(record, executions, &costs, sum);
-    Symbols { symbols, stacks, annotated, profile: Some(profile) }
+    let sampled_user_fraction = sampled_user(executions);
+    FunctionsFinding { symbols, stacks, annotated, profile: Some(profile), sampled_user_fraction }
 }
 
 /// Smaller functions have too few samples for single instructions.

@@ -21,28 +21,31 @@ const MANY_LOST: f64 = 0.05;
 
 /// Nothing without a profile, but the reason where one was asked for.
 pub fn section(finding: &RunFinding, phase: &PhaseFinding, suffix: &str) -> Option<Section> {
-    let Some(profile) = &phase.profile else {
+    let Some(profile) = &phase.functions.profile else {
         return missing(finding).map(|block| Section::new("", vec![block]));
     };
-    if phase.symbols.is_empty() {
+    if phase.functions.symbols.is_empty() {
         let text = "No functions: there is no net cost above 0 to divide among the samples";
         let note = Note::new(Tone::Notice, text);
         let block = Block::new(format!("Functions{suffix}"), Body::Notes).with(vec![note]);
         return Some(Section::new("", vec![block]));
     }
     // Most functions are much smaller than the largest.
-    let scale = Scale::of(CYCLES, phase.symbols.first()?.cycles_per_io.value / 10.0);
-    let large = || phase.symbols.iter().filter(|symbol| symbol.share >= LEAST_SHARE);
+    let scale = Scale::of(CYCLES, phase.functions.symbols.first()?.cycles_per_io.value / 10.0);
+    let large = || phase.functions.symbols.iter().filter(|symbol| symbol.share >= LEAST_SHARE);
     let block = |most| {
-        let top = Body::Table(table(phase.symbols.iter().take(most), scale));
+        let top = Body::Table(table(phase.functions.symbols.iter().take(most), scale));
         Block::new(format!("Functions{suffix}"), top).with(notes(phase, profile))
     };
     let rest = Block {
         fold: Some(Fold { summary: "Smaller functions".to_owned(), open: false }),
         ..Block::new("", Body::Table(table(large().skip(SHOWN), scale))).of(Audience::PAGE)
     };
-    let calls =
-        phase.stacks.iter().map(|stack| Calls { calls: stack.calls.clone(), cost: stack.cycles_per_io, before: None });
+    let calls = phase.functions.stacks.iter().map(|stack| Calls {
+        calls: stack.calls.clone(),
+        cost: stack.cycles_per_io,
+        before: None,
+    });
     let graph = FlameGraph {
         title: format!("Cycles per I/O by calls{suffix}"),
         subtitle: None,
@@ -86,7 +89,7 @@ fn name(symbol: &SymbolFinding) -> String {
 fn notes(phase: &PhaseFinding, profile: &ProfileFinding) -> Vec<Note> {
     let mut notes = Vec::new();
     let named = |symbol: &&SymbolFinding| symbol.interrupts_on;
-    if phase.symbols.iter().take(SHOWN).any(|symbol| named(&symbol)) {
+    if phase.functions.symbols.iter().take(SHOWN).any(|symbol| named(&symbol)) {
         let text = "* Interrupts come on again here: the time before, with interrupts off, is counted here too.";
         notes.push(Note::remark(text));
     }
@@ -115,7 +118,7 @@ fn notes(phase: &PhaseFinding, profile: &ProfileFinding) -> Vec<Note> {
     }
     let many = profile.lost as f64 > MANY_LOST * (profile.samples as f64 + profile.lost as f64);
     notes.push(Note::new(if many { Tone::Notice } else { Tone::Faint }, text));
-    if let Some(first) = phase.annotated.first() {
+    if let Some(first) = phase.functions.annotated.first() {
         let text =
             format!("The instructions of a function: iotoll report FOLDER --annotate {}", shell::quoted(&first.symbol));
         notes.push(Note::remark(text));
@@ -174,7 +177,7 @@ pub(crate) fn listing(function: &AnnotatedFinding, phase: &PhaseFinding) -> Bloc
             Cell::drawn(Tone::Notice, Raw::Number(share(line))),
         ]);
     }
-    let of_cost = phase.cycles_per_io.filter(|cost| *cost > 0.0).map(|cost| function.cycles_per_io / cost);
+    let of_cost = phase.cycles_per_io().filter(|cost| *cost > 0.0).map(|cost| function.cycles_per_io / cost);
     let text = format!(
         "{} in {}: {}/IO{}, {} samples. A sample belongs to the instruction before the one that it found; at the target of a jump, that may be \
          another one.",

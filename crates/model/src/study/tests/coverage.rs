@@ -45,7 +45,7 @@ fn coverage(records: u32, seed: u64, mut speed: impl FnMut(&mut Noise) -> f64) -
         }
         let finding = study(&record(background, vec![execution(load.stretch(), ios)]));
         let phase = &finding.phases[0];
-        let (low, high) = (phase.cycles_per_io_low.unwrap(), phase.cycles_per_io_high.unwrap());
+        let (low, high) = phase.told(Metric::CyclesPerIo).unwrap().ends().unwrap();
         held += u32::from(low <= truth && truth <= high);
     }
     f64::from(held) / f64::from(records)
