@@ -15,13 +15,14 @@ pub fn section(phase: &PhaseFinding) -> Section {
     let told = phase.told(Metric::CyclesPerIo);
     let mean = told.and_then(|told| told.ends()).into_iter().chain(told.map(|told| (told.value, told.value)));
     let cost = chart(phase, "cycles per I/O", |point| point.cycles_per_io, mean.map(level).collect());
+    let has_mean = cost.is_some() && told.is_some();
     let mut charts: Vec<Chart> = rate.into_iter().chain(cost).collect();
     // If I/Os are not counted live, show the load instead.
     if charts.is_empty() {
         charts.extend(chart(phase, "CPUs busy, including the background", |point| point.busy_cpus, Vec::new()));
     }
     let mut notes = Vec::new();
-    if !charts.is_empty() && told.is_some() {
+    if has_mean {
         notes.push("The dashed line is the mean of the phase; the band is its 95 % interval.");
     }
     if !charts.is_empty() && phase.regimes.iter().any(|regime| regime.first_execution.is_none()) {
