@@ -5,9 +5,9 @@ use crate::blast::record::{End, Header, Round};
 use crate::blast::{BlastFinding, BlastPlan, BlastRecord};
 use crate::envelope::{Envelope, Kind};
 use crate::limit::{Limit, Quantity};
+use crate::record::Host;
 use crate::slice::RoundRecord;
 use crate::stored::Stored;
-use crate::stored::machine::Machine;
 use serde::Deserialize;
 
 /// A line of the record.
@@ -49,16 +49,8 @@ impl Recorded for BlastRecord {
         Extent { has_end: self.end.is_some(), parts: self.rounds.len(), noun: "rounds" }
     }
 
-    fn machine(&self) -> Machine<'_> {
-        Machine::of(&self.header.host, &self.header.envelope)
-    }
-
-    fn envelope(&self) -> &Envelope {
-        &self.header.envelope
-    }
-
-    fn plan(&self) -> &BlastPlan {
-        &self.header.plan
+    fn header(&self) -> (&Envelope, &Host, &BlastPlan) {
+        (&self.header.envelope, &self.header.host, &self.header.plan)
     }
 
     fn fits(&self, plan: &BlastPlan) -> Result<(), String> {

@@ -7,6 +7,7 @@ use crate::comparison::{CompareFinding, against_stored, boots};
 use crate::envelope::{Envelope, Kind};
 use crate::experiment::{Experiment, Metric};
 use crate::limit::{Limit, Quantity};
+use crate::record::Host;
 use crate::stored::Stored;
 use crate::stored::machine::Machine;
 use crate::unit::Nanos;
@@ -90,12 +91,8 @@ impl Recorded for CompareRecord {
         Machine { canaries, ..Machine::of(host, &header.envelope) }
     }
 
-    fn envelope(&self) -> &Envelope {
-        &self.header.envelope
-    }
-
-    fn plan(&self) -> &Experiment {
-        &self.header.experiment
+    fn header(&self) -> (&Envelope, &Host, &Experiment) {
+        (&self.header.envelope, &self.header.host, &self.header.experiment)
     }
 
     fn fits(&self, plan: &Experiment) -> Result<(), String> {

@@ -8,7 +8,7 @@ use crate::finding::RunFinding;
 use crate::limit::{Limit, Quantity};
 use crate::plan::Phase;
 use crate::record::{
-    Direction, Done, Execution, IoInterval, JobRecord, Outcome, PhaseRecord, Record, Snapshot, Source, Stretch,
+    Direction, Done, Execution, Host, IoInterval, JobRecord, Outcome, PhaseRecord, Record, Snapshot, Source, Stretch,
 };
 use crate::storage::Storage;
 use crate::stored::Stored;
@@ -134,12 +134,8 @@ impl Recorded for Record {
         Machine { canaries: self.canaries.iter().collect(), ..Machine::of(&self.host, &self.envelope) }
     }
 
-    fn envelope(&self) -> &Envelope {
-        &self.envelope
-    }
-
-    fn plan(&self) -> &Source {
-        &self.source
+    fn header(&self) -> (&Envelope, &Host, &Source) {
+        (&self.envelope, &self.host, &self.source)
     }
 
     fn fits(&self, plan: &Source) -> Result<(), String> {
@@ -202,7 +198,7 @@ fn all_jobs(source: &Source, phase: Option<&Phase>, part: Option<IoInterval>, st
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Done, Host, Outcome};
+    use crate::record::{Done, Outcome};
     use crate::unit::{Bytes, Nanos};
     use crate::warning::Code;
     use serde_json::json;

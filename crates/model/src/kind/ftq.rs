@@ -5,8 +5,8 @@ use crate::envelope::{Envelope, Kind};
 use crate::ftq::record::{Chunk, End, Header, Worker};
 use crate::ftq::{FtqFinding, FtqPlan, FtqRecord};
 use crate::limit::{Limit, Quantity};
+use crate::record::Host;
 use crate::stored::Stored;
-use crate::stored::machine::Machine;
 use serde::Deserialize;
 
 /// A line of the record.
@@ -51,16 +51,8 @@ impl Recorded for FtqRecord {
         Extent { has_end: self.end.is_some(), parts: self.chunks.len(), noun: "pieces of the series" }
     }
 
-    fn machine(&self) -> Machine<'_> {
-        Machine::of(&self.header.host, &self.header.envelope)
-    }
-
-    fn envelope(&self) -> &Envelope {
-        &self.header.envelope
-    }
-
-    fn plan(&self) -> &FtqPlan {
-        &self.header.plan
+    fn header(&self) -> (&Envelope, &Host, &FtqPlan) {
+        (&self.header.envelope, &self.header.host, &self.header.plan)
     }
 
     fn fits(&self, plan: &FtqPlan) -> Result<(), String> {

@@ -5,8 +5,8 @@ use crate::envelope::{Envelope, Kind};
 use crate::guest::record::{End, Header, Measured};
 use crate::guest::{GuestFinding, GuestPlan, GuestRecord};
 use crate::limit::{Limit, Quantity};
+use crate::record::Host;
 use crate::stored::Stored;
-use crate::stored::machine::Machine;
 use serde::Deserialize;
 
 /// A line of the record.
@@ -48,21 +48,13 @@ impl Recorded for GuestRecord {
         Extent { has_end: self.end.is_some(), parts: self.measured.len(), noun: "guests" }
     }
 
-    fn machine(&self) -> Machine<'_> {
-        Machine::of(&self.header.host, &self.header.envelope)
+    fn header(&self) -> (&Envelope, &Host, &GuestPlan) {
+        (&self.header.envelope, &self.header.host, &self.header.plan)
     }
 
     /// Guests depend on no machine: what they were made of.
     fn differences(&self, now: &Self) -> Vec<String> {
         crate::guest::differences(&self.header, &now.header)
-    }
-
-    fn envelope(&self) -> &Envelope {
-        &self.header.envelope
-    }
-
-    fn plan(&self) -> &GuestPlan {
-        &self.header.plan
     }
 
     fn fits(&self, plan: &GuestPlan) -> Result<(), String> {
