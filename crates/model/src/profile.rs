@@ -174,8 +174,6 @@ pub struct FunctionsFinding {
     pub annotated: Vec<AnnotatedFinding>,
     /// How good the profile is; `null` without one.
     pub profile: Option<ProfileFinding>,
-    /// Fraction of the sampler's samples in user mode, 0 to 1, including the background.
-    pub sampled_user_fraction: Option<f64>,
 }
 
 /// How good a profile is.

@@ -134,12 +134,8 @@ impl Recorded for Record {
         Machine { canaries: self.canaries.iter().collect(), ..Machine::of(&self.host, &self.envelope) }
     }
 
-    fn envelope(&self) -> &Envelope {
-        &self.envelope
-    }
-
-    fn plan(&self) -> &Source {
-        &self.source
+    fn header(&self) -> (&Envelope, &Host, &Source) {
+        (&self.envelope, &self.host, &self.source)
     }
 
     fn fits(&self, plan: &Source) -> Result<(), String> {
@@ -207,7 +203,7 @@ fn all_jobs(source: &Source, phase: Option<&Phase>, part: Option<IoInterval>, st
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Done, Host, Outcome};
+    use crate::record::{Done, Outcome};
     use crate::unit::{Bytes, Nanos};
     use crate::warning::Code;
     use serde_json::json;

@@ -57,7 +57,7 @@ pub(super) fn add(record: &Record, finding: &mut RunFinding) {
     for job in &finding.merged_jobs {
         few_samples(job, &mut found);
         found.extend(packets_lost(job));
-        found.extend(loss_unknown(&job.name, job.read.lost.zip(job.write.lost).is_some()));
+        found.extend(loss_unknown(&job.name, job.all.lost.is_some()));
         found.extend(flushes_apart(job));
     }
     canaries(&finding.canaries, &mut found);
@@ -146,15 +146,15 @@ const MANY_FLUSHES: f64 = 0.02;
 
 /// The kernel's counter of writes contains requests that only flush, but does not say how many.
 fn flushes_apart(job: &JobFinding) -> Option<Warning> {
-    let flushes = job.flushes.filter(|flushes| *flushes as f64 > MANY_FLUSHES * job.ios as f64)?;
+    let flushes = job.flushes.filter(|flushes| *flushes as f64 > MANY_FLUSHES * job.all.ios as f64)?;
     let message = format!(
         "{}: {flushes} flushes are not among the {} I/Os; that is exact if each of them was a request of its own (fsync of a file that keeps \
          its size, or of the device), but a write that flushes too, as that of a file system's log, is then missing: there were between \
          {} and {} I/Os",
         job.name,
-        job.ios,
-        job.ios,
-        job.ios.saturating_add(flushes)
+        job.all.ios,
+        job.all.ios,
+        job.all.ios.saturating_add(flushes)
     );
     Some(Warning::new(Code::FlushesApart, message))
 }
@@ -459,12 +459,12 @@ fn agreement(finding: &RunFinding, found: &mut Vec<Warning>) {
 }
 
 fn few_samples(job: &JobFinding, found: &mut Vec<Warning>) {
-    let latency = &job.latency_ns;
+    let latency = &job.all.latency_ns;
     let missing = if latency.p50.is_none() { "p50" } else { "p99" };
     // A foreign program may report no percentiles of many I/Os.
     let is_own = latency.bucket_error_fraction.is_some();
-    if job.ios > 0 && is_own && latency.mean.is_some() && latency.p99.is_none() {
-        let message = format!("{}: {} I/Os are too few for {missing}", job.name, job.ios);
+    if job.all.ios > 0 && is_own && latency.mean.is_some() && latency.p99.is_none() {
+        let message = format!("{}: {} I/Os are too few for {missing}", job.name, job.all.ios);
         found.push(Warning::new(Code::FewSamples, message));
     }
 }

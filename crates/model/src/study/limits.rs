@@ -23,7 +23,7 @@ pub(crate) fn at_places(finding: &RunFinding, metric: &str) -> Vec<AtPlace> {
 }
 
 fn of_job(finding: &RunFinding, job: &JobFinding, metric: Metric) -> AtPlace {
-    let latency = &job.latency_ns;
+    let latency = &job.all.latency_ns;
     let stepped =
         metric == Metric::LatencyMean && !finding.phases.get(job.phase).is_some_and(PhaseFinding::has_one_rate);
     let (value, error) = match metric {

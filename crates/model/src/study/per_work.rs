@@ -6,9 +6,10 @@
 use super::background::{BackgroundRates, Rate};
 use super::windows::{Window, done_between, grouped, io_seconds, windows_of_counter};
 use crate::finding::Figure;
-use crate::record::{Execution, IoInterval, JobRecord, Mode, Snapshot, Stretch};
+use crate::record::{Done, Execution, IoInterval, JobRecord, Snapshot, Stretch};
 use crate::stats::estimate::CONFIDENCE;
-use crate::stats::{Dominant, Estimate, Neighbours, Pair, Uncertainty, dominant, ratio_of_sums, unpaired};
+use crate::stats::{Dominant, Estimate, Neighbours, Pair, Uncertainty, dominant, ratio_of_sums};
+use crate::unit::Nanos;
 
 /// The divisor of a cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,43 +151,25 @@ pub(super) fn switches(executions: &[Execution], rates: &BackgroundRates) -> Fig
 pub(super) fn rate(
     value: f64,
     executions: &[Execution],
-    work: impl Fn(&Snapshot) -> Option<u64>,
+    work: fn(&Done) -> u64,
     whole: impl Fn(&Execution) -> Option<u64>,
 ) -> Estimate {
-    let counted = |snapshot: &Snapshot| {
-        Some(Pair { numerator: work(snapshot)? as f64, denominator: snapshot.at_nanos.seconds() })
-    };
-    let uncounted =
-        |execution: &Execution| Some(Pair { numerator: whole(execution)? as f64, denominator: io_seconds(execution) });
-    let grown = |before: Pair, after: Pair| Pair {
-        numerator: after.numerator - before.numerator,
-        denominator: after.denominator - before.denominator,
-    };
-    let readings = |execution: &Execution| -> Vec<Pair> {
-        let within = |at: &&Snapshot| {
-            at.mode == Mode::Quiet && IoInterval::covers(execution.io_interval, at.at_nanos, at.at_nanos)
-        };
-        execution.stretch.snapshots.iter().filter(within).filter_map(&counted).collect()
-    };
-    let (units, neighbours) = match executions {
-        [one] => {
-            let readings = readings(one);
-            let windows: Vec<Pair> =
-                readings.windows(2).filter_map(|pair| Some(grown(*pair.first()?, *pair.last()?))).collect();
-            (unpaired::grouped(&windows), Neighbours::Alike)
+    let seen = |execution: &Execution| {
+        let counted = windows_of_counter(&execution.stretch, execution.io_interval, |before, after| {
+            let done = done_between(before, after)?;
+            Window::of_counter(before.at_nanos, after.at_nanos, work(&done) as f64, Some(done))
+        });
+        if counted.is_empty() {
+            let end = Nanos((io_seconds(execution) * 1e9) as u64);
+            return Some(vec![Window::of_counter(Nanos(0), end, whole(execution)? as f64, None)?]);
         }
-        several => {
-            let of = |execution: &Execution| {
-                let readings = readings(execution);
-                let ends = readings.first().zip(readings.get(1..).and_then(<[Pair]>::last));
-                ends.map(|(first, last)| grown(*first, *last)).or_else(|| uncounted(execution))
-            };
-            (several.iter().filter_map(of).collect(), Neighbours::Independent)
-        }
+        Some(counted)
     };
-    let Some(ratio) = ratio_of_sums(&units, neighbours) else { return Estimate::bare(value) };
+    let Some(found) = per_work(executions, Per::Second, Rate::default(), seen).map(|cost| cost.net) else {
+        return Estimate::bare(value);
+    };
     // Windows and whole phases differ by what lies between.
-    let (found, off) = (ratio.estimate(), value - ratio.value);
+    let off = value - found.value;
     Estimate { value, low: found.low.map(|low| low + off), high: found.high.map(|high| high + off) }
 }
 

@@ -86,7 +86,7 @@ impl Work {
     ) -> Option<Estimate> {
         let value = counted.filter(|_| self.wall_seconds > 0.0)? / self.wall_seconds;
         let whole = |execution: &Execution| total(execution.jobs.iter(), jobs);
-        Some(per_work::rate(value, executions, |snapshot| snapshot.done.as_ref().map(done), whole))
+        Some(per_work::rate(value, executions, done, whole))
     }
 }
 

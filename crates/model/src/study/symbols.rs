@@ -37,19 +37,6 @@ fn stacks(executions: &[Execution]) -> impl Iterator<Item = (&Profile, &Stack)> 
     profiles(executions).flat_map(|profile| profile.stacks.iter().map(move |stack| (profile, stack)))
 }
 
-/// Fraction of the samples of tasks that were in user mode.
-fn sampled_user(executions: &[Execution]) -> Option<f64> {
-    let (mut user, mut all) = (0.0, 0.0);
-    for (profile, stack) in stacks(executions) {
-        let samples = stack.samples as f64;
-        all += samples;
-        if profile.innermost(stack).is_some_and(|function| !function.kernel) {
-            user += samples;
-        }
-    }
-    (all > 0.0).then(|| user / all)
-}
-
 /// The functions, the largest part first, and the stacks.
 pub(super) fn study(
     record: &Record,
@@ -168,8 +155,7 @@ pub(super) fn study(
     };
     let stacks = by_stack.into_iter().map(|(calls, cycles_per_io)| StackFinding { calls, cycles_per_io }).collect();
     let annotated = annotated(record, executions, &costs, sum);
-    let sampled_user_fraction = sampled_user(executions);
-    FunctionsFinding { symbols, stacks, annotated, profile: Some(profile), sampled_user_fraction }
+    FunctionsFinding { symbols, stacks, annotated, profile: Some(profile) }
 }
 
 /// Smaller functions have too few samples for single instructions.

@@ -190,7 +190,7 @@ fn the_cost_is_busy_time_less_the_background_per_io() {
     near(phase.value(Metric::Cycles), 100_000.0 * 30_000.0);
     near(phase.value(Metric::ContextSwitchesPerIo), 2.0);
     near(finding.background.busy_fraction, 0.05);
-    near(finding.jobs[0].latency_ns.p50, 1000.0);
+    near(finding.jobs[0].all.latency_ns.p50, 1000.0);
     near(finding.jobs[0].cycles_per_io, 100_000.0);
     assert_eq!(phase.headline_meter.as_deref(), Some("idle"));
     assert!(phase.told(Metric::CyclesPerIo).unwrap().low.unwrap() <= 100_000.0 + 1e-6);
@@ -491,7 +491,7 @@ fn executions_are_the_units_where_there_are_several() {
     assert!((half - 4.302652729749464 * 2000.0 / 3f64.sqrt()).abs() < 1.0, "{half}");
     assert!(phase.spread.interval_from.contains("3 executions"));
     assert_eq!(finding.jobs.len(), 1);
-    assert_eq!(finding.jobs[0].ios, 30_000);
+    assert_eq!(finding.jobs[0].all.ios, 30_000);
 }
 
 #[test]

@@ -120,8 +120,8 @@ fn work(finding: &RunFinding, index: usize, phase: &PhaseFinding) -> Vec<Figure>
     let mut jobs = finding.merged_jobs.iter().filter(|job| job.phase == index);
     if let (Some(job), None, true) = (jobs.next(), jobs.next(), steady) {
         let known = |name: &str, value: Option<f64>| Some(format!("{name} {}", number::with_unit(NANOS, value?)));
-        chips.extend(known("p50", job.latency_ns.p50));
-        chips.extend(known("p99", job.latency_ns.p99));
+        chips.extend(known("p50", job.all.latency_ns.p50));
+        chips.extend(known("p99", job.all.latency_ns.p99));
     }
     if let Some(busy) = phase.busy_cpus {
         chips.push(format!("{} CPUs busy", number::net(Some(busy), number::significant)));

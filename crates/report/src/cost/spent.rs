@@ -18,7 +18,7 @@ const LEAST_SHARE: f64 = 0.01;
 
 /// The accounts of a phase and their sum; on one screen the `most` largest.
 pub fn blocks(phase: &PhaseFinding, suffix: &str, most: usize) -> Vec<Block> {
-    let notes = [per_process(phase), idle_entry(phase), below_zero(phase), modes(phase), gross(phase)];
+    let notes = [per_process(phase), idle_entry(phase), below_zero(phase), gross(phase)];
     let notes: Vec<Note> = notes.into_iter().flatten().collect();
     let block = |accounts: &[AccountFinding], notes: Vec<Note>| {
         Block::new(format!("Where it went{suffix}"), Body::Table(table(phase, accounts))).with(notes)
@@ -116,14 +116,6 @@ fn below_zero(phase: &PhaseFinding) -> Option<Note> {
     let text = "The accounts sum to the cost. One below 0 is a task that did less than without the workload, or the error of the \
                 others, which then sum to more than the cost.";
     below.then(|| Note::remark(text))
-}
-
-/// The fractions of samples in user and kernel mode.
-fn modes(phase: &PhaseFinding) -> Option<Note> {
-    let user = phase.functions.sampled_user_fraction?;
-    let text =
-        format!("samples: {} in user mode, {} in kernel mode", number::percent(user), number::percent(1.0 - user));
-    Some(Note::remark(text))
 }
 
 fn gross(phase: &PhaseFinding) -> Option<Note> {

@@ -112,7 +112,7 @@ fn a_mail_shows_no_common_rate_of_two_regimes() {
 #[test]
 fn a_job_of_two_regimes_has_no_common_rate_and_mean() {
     let mut finding = fixture::named("stepped");
-    finding.merged_jobs[0].iops = 111e3;
+    finding.merged_jobs[0].all.iops = 111e3;
     finding.merged_jobs[0].read.latency_ns.mean = Some(5550.0);
     let text = sheet(&finding);
     assert!(!text.contains("111 k") && !text.contains("5.55 µs"), "{text}");
@@ -192,7 +192,7 @@ fn ios_that_are_unknown_beside_bytes_are_a_dash() {
     };
     let mut finding = fixture::named("psync_4k");
     let known = row(&finding);
-    (finding.merged_jobs[0].ios, finding.merged_jobs[0].iops) = (0, 0.0);
+    (finding.merged_jobs[0].all.ios, finding.merged_jobs[0].all.iops) = (0, 0.0);
     assert_eq!(row(&finding), known + 2);
 }
 

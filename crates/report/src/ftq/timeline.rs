@@ -22,7 +22,6 @@ const HUES: [(&str, Hue); 7] = [
     ("context_switches", Hue::Black),
     ("net.", Hue::Green),
     ("infiniband", Hue::Green),
-    ("ib.", Hue::Green),
 ];
 
 /// The timeline; empty without readings.
