@@ -2,7 +2,7 @@
 //! is known at the beginning, one of each part that was measured, and before each execution its windows.
 
 use super::{
-    Direction, Done, Execution, IoInterval, JobRecord, Outcome, PhaseRecord, Record, Snapshot, Source, Stretch,
+    Direction, Done, Execution, Host, IoInterval, JobRecord, Outcome, PhaseRecord, Record, Snapshot, Source, Stretch,
 };
 use crate::envelope::{Envelope, Kind};
 use crate::experiment::Metric;
