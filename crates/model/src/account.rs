@@ -70,6 +70,15 @@ pub struct Accounts {
 /// quiet machine's daemons use.
 pub const BUSY_OTHERS: f64 = 0.05;
 
+impl Accounts {
+    /// The part of the time that other processes used, which the workload does not wake.
+    pub fn others_part(&self) -> f64 {
+        let others = self.accounts.iter().filter(|account| account.owner == Some(TaskOwner::Other));
+        let nanos: f64 = others.map(|account| account.nanos.as_f64()).sum();
+        if self.passed_nanos > Nanos(0) { nanos / self.passed_nanos.as_f64() } else { 0.0 }
+    }
+}
+
 /// One account.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Account {
