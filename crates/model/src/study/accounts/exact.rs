@@ -40,13 +40,19 @@ fn windows_of(
 }
 
 /// The rates of all accounts in these windows; `None` without one.
-fn rates_in<'a>(windows: impl Iterator<Item = &'a Accounts> + Clone) -> Option<ByAccount> {
-    let passed: f64 = windows.clone().map(|accounts| accounts.passed_nanos.as_f64()).sum();
-    let mut rates = ByAccount::new();
-    for (key, spent) in windows.flat_map(by_account) {
-        let rate = rates.entry(key).or_default();
-        rate.time += spent.time / passed;
-        rate.count += spent.count / passed;
+fn rates_in<'a>(windows: impl Iterator<Item = &'a Accounts>) -> Option<ByAccount> {
+    let (mut rates, mut passed) = (ByAccount::new(), 0.0);
+    for accounts in windows {
+        passed += accounts.passed_nanos.as_f64();
+        for (key, spent) in by_account(accounts) {
+            let rate = rates.entry(key).or_default();
+            rate.time += spent.time;
+            rate.count += spent.count;
+        }
+    }
+    for rate in rates.values_mut() {
+        rate.time /= passed;
+        rate.count /= passed;
     }
     (passed > 0.0).then_some(rates)
 }
@@ -57,7 +63,7 @@ pub(in crate::study) fn rates(stretches: &[Stretch]) -> Option<ByAccount> {
 }
 
 /// Those while the load ran.
-fn rates_beside<'a>(executions: impl Iterator<Item = &'a Execution> + Clone) -> Option<ByAccount> {
+fn rates_beside<'a>(executions: impl Iterator<Item = &'a Execution>) -> Option<ByAccount> {
     let windows = executions.flat_map(|execution| windows_of(&execution.stretch, execution.io_interval));
     rates_in(windows.map(|(_, _, accounts)| accounts))
 }
