@@ -2,7 +2,6 @@
 
 #[cfg(test)]
 pub(crate) mod fixture;
-mod flame_graphs;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -182,10 +181,9 @@ fn functions(finding: &GuestFinding) -> Section {
         let name = words::point(finding, point);
         let title = if point.change.is_some() { "Largest changes" } else { "Most instructions" };
         let table = |most| Body::Table(tables::functions(finding, point, most));
-        let graph = flame_graphs::of(finding, point).map(|graph| Block::new("Calls", Body::FlameGraph(graph)));
         let fold = Fold { summary: name.clone(), open: finding.points.len() == 1 };
-        let page = [Block::new(title, table(MANY_FUNCTIONS))].into_iter().chain(graph);
-        blocks.extend(page.map(|block| Block { fold: Some(fold.clone()), ..block.of(Audience::PAGE) }));
+        let page = Block::new(title, table(MANY_FUNCTIONS)).of(Audience::PAGE);
+        blocks.push(Block { fold: Some(fold), ..page });
         if counted.len() <= MANY_POINTS && (point.change.is_some() || finding.compared.is_none()) {
             blocks.push(Block::new(format!("{title}: {name}"), table(FEW_FUNCTIONS)).of(TEXT));
         }

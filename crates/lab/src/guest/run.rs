@@ -1,13 +1,13 @@
 //! `iotoll guest run`: boots what the cache does not have, restores each guest, measures, and appends to the record.
 
 use super::boot_files::{self, Guest, Image};
-use super::cache::{self, Cache, Part};
+use super::cache::{Cache, Part, touch};
 use super::counts::{self, Symbols};
 use super::kernel::{self, Kernel};
 use super::machine::{CPU, MEMORY_MIB, Machine, Measuring};
 use super::modules;
 use super::programs::own_program;
-use super::protocol::{ALL_SYMBOLS, ASSIGNMENT_BYTES, Assignment, Done, MODULE_SYMBOLS, NO_SYMBOLS};
+use super::protocol::{ASSIGNMENT_BYTES, Assignment, Done, SYMBOLS};
 use super::stack::{self, Expected, Stack};
 use super::tool::{self, Care, Emulator, at_once, enough_space};
 use crate::error::{Error, Result};
@@ -22,13 +22,12 @@ use model::origin::CommandLine;
 use model::plan::Medium;
 use model::record::Outcome;
 use model::warning::{Code, Warning, add_once};
+use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 #[derive(Clone, Debug)]
@@ -41,8 +40,6 @@ pub struct Settings {
     pub timeout: Duration,
     /// Boot again also what the cache has.
     pub fresh: bool,
-    /// Limit for all saved guests, in bytes.
-    pub cache_limit: u64,
     /// Saves the record guest by guest.
     pub saver: Saver,
 }
@@ -87,25 +84,6 @@ pub fn run(plan: &GuestPlan, settings: &Settings, observer: &mut dyn FnMut(Stage
     Ok(record)
 }
 
-/// Prepares the guests of a plan: everything but the measurement. Returns their number.
-///
-/// # Errors
-/// As [`run`].
-pub fn prepare(plan: &GuestPlan, settings: &Settings, observer: &mut dyn FnMut(Stage)) -> Result<usize> {
-    let prepared = Prepared::new(plan, settings, observer)?;
-    prepared.each_guest(observer, &mut |_, _| Ok(()), |guest, _, _| {
-        prepared.booted(guest, settings.fresh)?;
-        if prepared.trim() > settings.cache_limit {
-            return Err(Error::Refused(format!(
-                "the guests need more than the {} MiB that --cache-limit allows; raise it, or prepare fewer",
-                settings.cache_limit >> 20
-            )));
-        }
-        Ok(())
-    })?;
-    Ok(prepared.guests.len())
-}
-
 /// What a thread that measures guests tells.
 enum News {
     Measured(Box<Measured>, Option<Warning>),
@@ -124,8 +102,6 @@ struct Prepared<'a> {
     modules: BTreeMap<String, String>,
     /// Each with the points that it measures.
     guests: Vec<(Guest, Vec<usize>)>,
-    /// What must stay in the cache.
-    needed: Mutex<BTreeSet<String>>,
 }
 
 impl<'a> Prepared<'a> {
@@ -183,9 +159,7 @@ impl<'a> Prepared<'a> {
                 None => guests.push((guest, vec![number])),
             }
         }
-        let names = guests.iter().flat_map(|(guest, _)| [guest.name(), guest.image.stem().to_owned()]);
-        let needed = Mutex::new(names.collect());
-        Ok(Self { plan, settings, cache, emulator, plugin, kernels, modules, guests, needed })
+        Ok(Self { plan, settings, cache, emulator, plugin, kernels, modules, guests })
     }
 
     fn header(&self) -> Header {
@@ -273,8 +247,8 @@ impl<'a> Prepared<'a> {
     /// The guest restored, with an assignment. If its file is damaged or another process has removed it, it boots again.
     fn restored(&self, guest: &Guest, assignment: &[u8]) -> Result<Machine> {
         let restore = |saved: PathBuf| {
-            cache::touch(&saved);
-            let measuring = Measuring { plugin: &self.plugin, assignment, chains: self.plan.chains };
+            touch(&saved);
+            let measuring = Measuring { plugin: &self.plugin, assignment };
             Machine::restore(guest, self.settings, measuring, &saved)
         };
         match restore(self.booted(guest, false)?) {
@@ -283,27 +257,11 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    fn needed(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.needed.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Keeps the saved guests within their limit. Returns their size.
-    fn trim(&self) -> u64 {
-        self.cache.trim(self.settings.cache_limit, &self.needed())
-    }
-
-    /// Symbols that the cache has, if it has all of them: of a guest, or what the guests of an image share.
+    /// Symbols of a guest, if the cache has all of them.
     fn known_symbols(&self, name: &str) -> Option<String> {
         let text = fs::read_to_string(self.cache.entry(Part::GUESTS, &format!("{name}.symbols"))).ok()?;
         let (size, symbols) = text.split_once(" bytes\n")?;
         (size.parse() == Ok(symbols.len())).then(|| symbols.to_owned())
-    }
-
-    /// Puts symbols into the cache. Without them there, the next guest sends them again.
-    fn keep_symbols(&self, name: &str, text: String) -> String {
-        let kept = format!("{} bytes\n{text}", text.len());
-        let _ = self.cache.write(Part::GUESTS, &format!("{name}.symbols"), kept.as_bytes());
-        text
     }
 
     /// Measures the points of a guest.
@@ -314,29 +272,24 @@ impl<'a> Prepared<'a> {
             let (measured, caveat) = self.measured(guest, *number, point)?;
             let _ = tell.send(News::Measured(Box::new(measured), caveat));
         }
-        self.needed().remove(&guest.name());
-        self.trim();
         Ok(())
     }
 
     fn measured(&self, guest: &Guest, number: usize, point: &Point) -> Result<(Measured, Option<Warning>)> {
         let functions = self.plan.functions;
-        let (name, image) = (guest.name(), guest.image.stem());
-        let shared = self.known_symbols(image).filter(|_| functions);
-        let own = self.known_symbols(&name).filter(|_| shared.is_some());
-        let wanted = match (functions, &shared, &own) {
-            (false, ..) | (true, Some(_), Some(_)) => NO_SYMBOLS,
-            (true, Some(_), None) => MODULE_SYMBOLS,
-            (true, None, _) => ALL_SYMBOLS,
-        };
+        let name = guest.name();
+        let known = self.known_symbols(&name).filter(|_| functions);
+        let wanted = functions && known.is_none();
         let (done, counted, sent) = self.restored(guest, &assignment(point, wanted)?)?.finish()?;
-        let symbols = if functions {
-            let (more, sent) = counts::split(&String::from_utf8_lossy(&sent));
-            let shared = shared.unwrap_or_else(|| self.keep_symbols(image, more));
-            let own = own.unwrap_or_else(|| self.keep_symbols(&name, sent));
-            Symbols::parse((&shared, &own), &own_program()?)
-        } else {
-            Symbols::default()
+        let sent = String::from_utf8_lossy(&sent);
+        if wanted {
+            // Without them there, the next measurement sends them again.
+            let kept = format!("{} bytes\n{sent}", sent.len());
+            let _ = self.cache.write(Part::GUESTS, &format!("{name}.symbols"), kept.as_bytes());
+        }
+        let symbols = match functions {
+            true => Symbols::parse(known.as_deref().unwrap_or(&sent), &own_program()?),
+            false => Symbols::default(),
         };
         let caveat = proven(stack::named(&point.stack)?, point, &done, &guest.what)?;
         let measured = Measured {
@@ -399,8 +352,8 @@ fn proven(stack: &'static Stack, point: &Point, done: &Done, what: &str) -> Resu
     }))
 }
 
-/// The assignment of a point, of the size that all have, and the symbols that are wanted.
-fn assignment(point: &Point, wanted: u8) -> Result<Vec<u8>> {
+/// The assignment of a point, of the size that all have, and whether symbols are wanted.
+fn assignment(point: &Point, symbols: bool) -> Result<Vec<u8>> {
     let assignment = Assignment {
         phase: point.phase.clone(),
         sysctls: point.sysctls.clone(),
@@ -416,6 +369,6 @@ fn assignment(point: &Point, wanted: u8) -> Result<Vec<u8>> {
         )));
     }
     text.resize(ASSIGNMENT_BYTES - 1, b' ');
-    text.push(wanted);
+    text.push(if symbols { SYMBOLS } else { b' ' });
     Ok(text)
 }

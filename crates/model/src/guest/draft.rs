@@ -47,9 +47,6 @@ pub struct Draft {
     /// Count by function.
     #[serde(default)]
     pub by_function: bool,
-    /// Follow calls.
-    #[serde(default)]
-    pub chains: bool,
     /// A change below this fraction does not matter.
     #[serde(default, deserialize_with = "margin")]
     pub margin: Option<f64>,
@@ -171,7 +168,6 @@ impl Draft {
             arms,
             replicates,
             functions: self.by_function,
-            chains: self.chains,
             margin: self.margin.unwrap_or(MARGIN),
             points,
             published: self.published.clone(),

@@ -89,9 +89,6 @@ pub struct PointFinding {
     pub path_proof: BTreeMap<String, i64>,
     /// By function, the most expensive first: means over the replicates. Empty without `--by-function`.
     pub functions: Vec<FunctionFinding>,
-    /// By chain of calls. Empty without `--chains`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub chains: Vec<ChainFinding>,
     /// Against the baseline; `null` for the baseline itself.
     pub change: Option<ChangeFinding>,
     /// Against the stored measurement, if it has this point: its kernel of the same name, or its baseline.
@@ -131,18 +128,6 @@ pub struct FunctionFinding {
     pub baseline_calls_per_io: Option<f64>,
     /// Against the baseline, in instructions per I/O; `null` for the baseline itself.
     pub change: Option<f64>,
-    /// The chains of calls that lead to most of it, outermost first. Empty without `--chains`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub called_from: Vec<String>,
-}
-
-/// Instructions at the end of one chain of calls.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ChainFinding {
-    /// The functions, outermost first, with semicolons between.
-    pub calls: String,
-    /// Instructions per I/O.
-    pub instructions_per_io: f64,
 }
 
 /// The difference to the baseline.

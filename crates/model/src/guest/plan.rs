@@ -33,8 +33,6 @@ pub struct GuestPlan {
     pub replicates: u32,
     /// Whether instructions are counted by function.
     pub functions: bool,
-    /// Whether also calls are followed.
-    pub chains: bool,
     /// A change below this fraction does not matter.
     pub margin: f64,
     /// What is measured.

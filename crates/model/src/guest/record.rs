@@ -86,9 +86,6 @@ pub struct InstructionCount {
     /// By function. They sum to the total. Empty if functions were not asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<FunctionCount>,
-    /// By chain of calls.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub chains: Vec<ChainCount>,
 }
 
 impl InstructionCount {
@@ -120,15 +117,6 @@ pub struct FunctionCount {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(count: &u64) -> bool {
     *count == 0
-}
-
-/// Instructions at the end of one chain of calls.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChainCount {
-    /// The functions, outermost first, with semicolons between.
-    pub calls: String,
-    /// Instructions.
-    pub count: u64,
 }
 
 /// How it ended.

@@ -2,7 +2,7 @@
 
 use super::InstructionsPerIo;
 use super::finding::{ChangeFinding, GuestFinding, PointFinding, UNIT};
-use super::functions::{chains, functions, moved};
+use super::functions::{functions, moved};
 use super::record::{GuestRecord, Measured};
 use crate::elided_list::elided_list;
 use crate::kind::Head;
@@ -45,7 +45,6 @@ pub fn study(record: &GuestRecord) -> GuestFinding {
             idle_fraction: idle(own),
             path_proof: first.map(|measured| measured.counters.clone()).unwrap_or_default(),
             functions: functions(own, baseline),
-            chains: chains(own),
             change: baseline.and_then(|baseline| change(own, baseline, plan.margin)),
             since_stored: None,
         });

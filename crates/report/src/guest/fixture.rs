@@ -38,7 +38,7 @@ fn record(lines: &str) -> GuestRecord {
     GuestRecord::assemble(envelope, lines.expect("lines of a record")).expect("a record")
 }
 
-/// One job on one kernel, by function and with chains of calls.
+/// One job on one kernel, by function.
 pub fn one() -> GuestFinding {
     recorded(include_str!("records/one.jsonl"))
 }
@@ -105,7 +105,6 @@ pub fn hostile(number: f64, text: &str) -> GuestFinding {
             function.name = text.to_owned();
             function.instructions_per_io = number;
             function.change = Some(number);
-            function.called_from = vec![text.to_owned()];
         }
         if let Some(change) = &mut point.change {
             change.change = all;

@@ -229,9 +229,6 @@ pub(super) fn functions(finding: &GuestFinding, point: &PointFinding, most: usiz
         }
         cells.push(Cell::from(calls));
         table.row(cells);
-        for chain in functions.iter().take(1).flat_map(|function| &function.called_from) {
-            table.note(Cell::new(Tone::Faint, "  called from"), chain.replace(';', " → "));
-        }
     };
     for function in shown {
         let home = function.program.as_ref().or(function.module.as_ref()).or(function.subsystem.as_ref());

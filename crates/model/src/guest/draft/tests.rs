@@ -38,7 +38,7 @@ fn one_job_on_one_kernel_has_the_defaults() {
     let plan = resolved(&draft(&["debian:6.1"], vec![job("a", &["tmpfs"], &["rw=randread"])]));
     assert_eq!((plan.title.as_str(), plan.compared.as_deref()), ("a on tmpfs: debian:6.1", None));
     assert_eq!(plan.arms, ["debian:6.1"]);
-    assert_eq!((plan.replicates, plan.functions, plan.chains, plan.margin), (5, false, false, 0.01));
+    assert_eq!((plan.replicates, plan.functions, plan.margin), (5, false, 0.01));
     let [point] = plan.points.as_slice() else { panic!("one point") };
     // 256 KiB in blocks of 4 KiB.
     assert_eq!((point.ios, point.warm_up_ios), (1000, 64));
@@ -201,7 +201,6 @@ const WHOLE: &str = r#"
     compare = "kernel"
     replicates = 3
     by_function = true
-    chains = true
     margin = "0.5 %"
     [[job]]
     name = "a"
@@ -264,7 +263,6 @@ fn every_key_is_read() {
         compared: Some("kernel".to_owned()),
         replicates: Some(3),
         by_function: true,
-        chains: true,
         margin: Some(0.005),
         published: vec![Published { what: "+9 %".to_owned(), source: "a mail".to_owned() }],
     };
