@@ -16,7 +16,7 @@ use lab::guest::tool::Care;
 use lab::session::Settings as Session;
 use lab::workload::target::Created;
 use model::experiment::{Axis, Rules};
-use model::guest::draft::{Draft, JobDraft, Sweep};
+use model::guest::draft::{Draft, JobDraft};
 use model::guest::plan::MODULE;
 use model::guest::{GuestPlan, GuestRecord};
 use model::plan::Settings as PlanSettings;
@@ -210,14 +210,10 @@ fn override_with(draft: &mut Draft, arguments: &GuestRunArguments) {
     draft.sysctls.extend(arguments.sysctl.iter().cloned());
     // The kernel's own module is the first arm.
     let modules = [String::new()].into_iter().chain(arguments.module.iter().filter(|text| !text.is_empty()).cloned());
-    let modules = Sweep { name: MODULE.to_owned(), values: modules.collect() };
-    let swept = arguments.sweep.iter().map(|axis| Sweep { name: axis.name.clone(), values: axis.values.clone() });
-    for sweep in swept.chain((!arguments.module.is_empty()).then_some(modules)) {
-        let own = draft.jobs.iter_mut().filter_map(|job| job.sweeps.as_mut());
-        for sweeps in own.chain([&mut draft.sweeps]) {
-            sweeps.retain(|other| other.name != sweep.name);
-            sweeps.push(sweep.clone());
-        }
+    let modules = Axis { name: MODULE.to_owned(), values: modules.collect() };
+    for sweep in arguments.sweep.iter().cloned().chain((!arguments.module.is_empty()).then_some(modules)) {
+        draft.sweeps.retain(|other| other.name != sweep.name);
+        draft.sweeps.push(sweep);
     }
     draft.compared = arguments.versus.clone().or_else(|| draft.compared.take());
     draft.replicates = arguments.replicates.or(draft.replicates);

@@ -49,7 +49,7 @@ pub fn guests(plan: &GuestPlan) -> Document {
     let mut seen = Vec::new();
     for point in &plan.points {
         let (work, ios) = (work(&point.phase), point.ios.to_string());
-        let line = format!("{} on {}: {work}", point.job, point.stack);
+        let line = format!("{} on {}: {work}", point.place.job, point.place.stack);
         if !seen.contains(&line) {
             facts.push(Fact::new("Job", format!("{line}, {ios} I/Os")));
             seen.push(line);

@@ -243,42 +243,21 @@ impl Code {
     }
 }
 
+/// The kind of an instruction: QEMU executes a repeated string instruction once for each repetition; one that exchanges with memory locks
+/// without a prefix.
 fn kind(code: &[u8]) -> Kind {
-    if is_string(code) {
-        Kind::String
-    } else if is_locked(code) {
-        Kind::Locked
-    } else {
-        Kind::Plain
-    }
-}
-
-/// Whether it has a lock prefix, or exchanges with memory, which locks without one.
-fn is_locked(code: &[u8]) -> bool {
     let prefix = |byte: &u8| matches!(byte, 0x26 | 0x2e | 0x36 | 0x3e | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3);
-    let start = code.iter().position(|byte| !prefix(byte)).unwrap_or(code.len());
-    let (prefixes, rest) = code.split_at(start);
+    let (prefixes, rest) = code.split_at(code.iter().position(|byte| !prefix(byte)).unwrap_or(code.len()));
     let rest = match rest {
         [0x40..=0x4f, rest @ ..] => rest,
         rest => rest,
     };
-    prefixes.contains(&0xf0) || matches!(rest, [0x86 | 0x87, operand, ..] if operand >> 6 != 3)
-}
-
-/// Whether it is a repeated string instruction, of which QEMU executes one for each repetition.
-fn is_string(code: &[u8]) -> bool {
-    let Some(repeat) = code.iter().position(|byte| !matches!(byte, 0x26 | 0x2e | 0x36 | 0x3e | 0x64..=0x67)) else { return false };
-    let rest = code.get(repeat..).unwrap_or_default();
-    let [0xf2 | 0xf3, rest @ ..] = rest else { return false };
-    let rest = match rest {
-        [0x66, rest @ ..] => rest,
-        rest => rest,
-    };
-    let rest = match rest {
-        [0x40..=0x4f, rest @ ..] => rest,
-        rest => rest,
-    };
-    matches!(rest, [0x6c..=0x6f | 0xa4..=0xa7 | 0xaa..=0xaf, ..])
+    match rest {
+        [0x6c..=0x6f | 0xa4..=0xa7 | 0xaa..=0xaf, ..] if prefixes.iter().any(|byte| matches!(byte, 0xf2 | 0xf3)) => Kind::String,
+        [0x86 | 0x87, operand, ..] if operand >> 6 != 3 => Kind::Locked,
+        _ if prefixes.contains(&0xf0) => Kind::Locked,
+        _ => Kind::Plain,
+    }
 }
 
 /// The guest executes a mark.

@@ -113,8 +113,8 @@ impl<'a> Prepared<'a> {
         let mut observe = |text: String| observer(Stage::Preparing(text));
         let mut kernels = BTreeMap::new();
         for point in &plan.points {
-            if !kernels.contains_key(&point.kernel) {
-                kernels.insert(point.kernel.clone(), kernel::locate(&point.kernel, &cache, &mut observe)?);
+            if !kernels.contains_key(&point.place.kernel) {
+                kernels.insert(point.place.kernel.clone(), kernel::locate(&point.place.kernel, &cache, &mut observe)?);
             }
         }
         let mut images: BTreeMap<[&str; 3], Image> = BTreeMap::new();
@@ -127,15 +127,15 @@ impl<'a> Prepared<'a> {
             if settings.care.interruption.is_requested() {
                 return Err(Error::Interrupted("while guests were prepared".to_owned()));
             }
-            let Some(kernel) = kernels.get(&point.kernel) else { continue };
-            let stack = stack::named(&point.stack)?;
+            let Some(kernel) = kernels.get(&point.place.kernel) else { continue };
+            let stack = stack::named(&point.place.stack)?;
             if let Some(options) = point.mount_options.as_ref().filter(|_| !stack.takes_mount_options()) {
                 return Err(Error::Refused(format!(
                     "mount options '{options}': stack '{}' takes none; leave them out for it",
                     stack.name
                 )));
             }
-            let key = [&point.kernel, &point.module, &point.stack].map(String::as_str);
+            let key = [&point.place.kernel, &point.module, &point.place.stack].map(String::as_str);
             let image = match images.entry(key) {
                 Entry::Occupied(image) => image.into_mut(),
                 Entry::Vacant(place) => {
@@ -149,9 +149,14 @@ impl<'a> Prepared<'a> {
             };
             let with = if point.module.is_empty() { String::new() } else { format!(" with {}", point.module) };
             let guest = Guest {
-                what: format!("the guest of {} on {}{with}, replicate {}", point.stack, kernel.release, replicate + 1),
+                what: format!(
+                    "the guest of {} on {}{with}, replicate {}",
+                    point.place.stack,
+                    kernel.release,
+                    replicate + 1
+                ),
                 image: image.clone(),
-                parameters: point.parameters.clone(),
+                parameters: point.place.parameters.clone(),
                 replicate,
             };
             match guests.iter_mut().find(|(other, _)| other.name() == guest.name()) {
@@ -291,7 +296,7 @@ impl<'a> Prepared<'a> {
             true => Symbols::parse(known.as_deref().unwrap_or(&sent), &own_program()?),
             false => Symbols::default(),
         };
-        let caveat = proven(stack::named(&point.stack)?, point, &done, &guest.what)?;
+        let caveat = proven(stack::named(&point.place.stack)?, point, &done, &guest.what)?;
         let measured = Measured {
             point: number,
             replicate: guest.replicate,
@@ -346,7 +351,7 @@ fn proven(stack: &'static Stack, point: &Point, done: &Done, what: &str) -> Resu
         let message = format!(
             "job '{}' on stack '{}': {name} is {value} for {} I/Os; the guest's page cache served the others, and the figure is \
              not the cost of the stack; use direct=1 to measure it",
-            point.job, stack.name, done.ios
+            point.place.job, stack.name, done.ios
         );
         Warning::new(Code::StackNotReached, message)
     }))

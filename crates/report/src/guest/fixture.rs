@@ -96,9 +96,9 @@ pub fn hostile(number: f64, text: &str) -> GuestFinding {
     finding.published = vec![Published { what: text.to_owned(), source: text.to_owned() }];
     finding.kernels = [(text.to_owned(), KernelIdentity { release: text.to_owned(), hash: text.to_owned() })].into();
     for point in &mut finding.points {
-        point.job = text.to_owned();
+        point.place.job = text.to_owned();
         point.arm = text.to_owned();
-        point.cell = [(text.to_owned(), text.to_owned())].into();
+        point.place.cell = [(text.to_owned(), text.to_owned())].into();
         point.path_proof = [(text.to_owned(), i64::MIN)].into();
         point.instructions_per_io = Some(all);
         for function in &mut point.functions {
