@@ -66,20 +66,13 @@ pub enum Stage<'a> {
     /// Before the first packet.
     Preparing(progress::Progress<'a>),
     /// A point was measured.
-    Measured(Progress),
-}
-
-/// Progress of a measurement.
-#[derive(Clone, Copy, Debug)]
-pub struct Progress {
-    /// Rounds that are complete.
-    pub rounds: u32,
-    /// Rounds in all.
-    pub of: u32,
-    /// The point that was measured last.
-    pub point: Point,
-    /// Packets that were delivered to it per second.
-    pub delivered_per_second: f64,
+    Measured {
+        /// Rounds that are complete, and rounds in all.
+        rounds: (u32, u32),
+        point: Point,
+        /// Packets that were delivered per second.
+        delivered_per_second: f64,
+    },
 }
 
 /// Measures a plan.
@@ -319,9 +312,8 @@ impl Measurement<'_> {
                     let (slice, delivery) = self.slice(place, point, length)?;
                     if let (false, SliceReading::Slice { work, .. }) = (self.session.interrupted(), &slice.reading) {
                         let delivered_per_second = work.ios as f64 / work.wall_nanos.seconds().max(1e-9);
-                        let rounds = u32::try_from(number).unwrap_or(u32::MAX);
-                        let progress = Progress { rounds, of: self.plan.rounds, point, delivered_per_second };
-                        (self.observer)(Stage::Measured(progress));
+                        let rounds = (u32::try_from(number).unwrap_or(u32::MAX), self.plan.rounds);
+                        (self.observer)(Stage::Measured { rounds, point, delivered_per_second });
                     }
                     Some((slice, Some(delivery)))
                 }

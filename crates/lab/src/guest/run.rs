@@ -44,35 +44,22 @@ pub struct Settings {
     pub saver: Saver,
 }
 
-/// What happens, for an observer.
-#[derive(Clone, Debug)]
-pub enum Stage {
-    /// Something is downloaded, unpacked or made.
-    Preparing(String),
-    /// This number of guests of all is done.
-    Measured(usize, usize),
-}
-
-/// Measures a plan.
+/// Measures a plan. `observer` is told what is prepared, and how many guests are done.
 ///
 /// # Errors
 /// When nothing could be measured: no emulator, kernel, module, program; a guest that fails.
-pub fn run(plan: &GuestPlan, settings: &Settings, observer: &mut dyn FnMut(Stage)) -> Result<GuestRecord> {
+pub fn run(plan: &GuestPlan, settings: &Settings, observer: &mut dyn FnMut(String)) -> Result<GuestRecord> {
     let begun = Instant::now();
     let prepared = Prepared::new(plan, settings, observer)?;
     let mut record = GuestRecord { header: prepared.header(), measured: Vec::new(), end: None };
     settings.saver.begin(&record.header.envelope, &record.header)?;
     let mut warnings = Vec::new();
-    let outcome = prepared.each_guest(
-        observer,
-        &mut |measured, caveat| {
-            caveat.into_iter().for_each(|caveat| add_once(&mut warnings, caveat));
-            settings.saver.append("measured", &measured)?;
-            record.measured.push(measured);
-            Ok(())
-        },
-        |guest, points, tell| prepared.measure(guest, points, tell),
-    );
+    let outcome = prepared.each_guest(observer, &mut |(measured, caveat)| {
+        caveat.into_iter().for_each(|caveat| add_once(&mut warnings, caveat));
+        settings.saver.append("measured", &measured)?;
+        record.measured.push(measured);
+        Ok(())
+    });
     let outcome = match outcome {
         Ok(()) => Outcome::Completed,
         Err(error) if record.measured.is_empty() => return Err(error),
@@ -84,12 +71,8 @@ pub fn run(plan: &GuestPlan, settings: &Settings, observer: &mut dyn FnMut(Stage
     Ok(record)
 }
 
-/// What a thread that measures guests tells.
-enum News {
-    Measured(Box<Measured>, Option<Warning>),
-    /// A guest has measured all its points, or failed.
-    Ended(Result<()>),
-}
+/// What a guest counted at a point, and a caveat of it.
+type Counted = (Measured, Option<Warning>);
 
 struct Prepared<'a> {
     plan: &'a GuestPlan,
@@ -105,16 +88,15 @@ struct Prepared<'a> {
 }
 
 impl<'a> Prepared<'a> {
-    fn new(plan: &'a GuestPlan, settings: &'a Settings, observer: &mut dyn FnMut(Stage)) -> Result<Self> {
+    fn new(plan: &'a GuestPlan, settings: &'a Settings, observer: &mut dyn FnMut(String)) -> Result<Self> {
         let emulator = Emulator::find(&settings.care)?;
         let cache = Cache::open(settings.care.clone())?;
         enough_space(&cache)?;
         let plugin = emulator.plugin(&cache)?;
-        let mut observe = |text: String| observer(Stage::Preparing(text));
         let mut kernels = BTreeMap::new();
         for point in &plan.points {
             if !kernels.contains_key(&point.place.kernel) {
-                kernels.insert(point.place.kernel.clone(), kernel::locate(&point.place.kernel, &cache, &mut observe)?);
+                kernels.insert(point.place.kernel.clone(), kernel::locate(&point.place.kernel, &cache, observer)?);
             }
         }
         let mut images: BTreeMap<[&str; 3], Image> = BTreeMap::new();
@@ -144,7 +126,7 @@ impl<'a> Prepared<'a> {
                         modules.insert(module.to_string(), tool::hash(&tool::read(&module.file)?));
                     }
                     let kernel = &Kernel { replaced, ..kernel.clone() };
-                    place.insert(boot_files::make(kernel, stack, &emulator.name, &cache, &mut observe)?)
+                    place.insert(boot_files::make(kernel, stack, &emulator.name, &cache, observer)?)
                 }
             };
             let with = if point.module.is_empty() { String::new() } else { format!(" with {}", point.module) };
@@ -184,14 +166,9 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// Does `work` for each guest, as many at once as there are CPUs and memory for. `work` tells each result at once, so that
-    /// a guest that fails later loses none; `keep` gets them as they come.
-    fn each_guest(
-        &self,
-        observer: &mut dyn FnMut(Stage),
-        keep: &mut dyn FnMut(Measured, Option<Warning>) -> Result<()>,
-        work: impl Fn(&Guest, &[usize], &Sender<News>) -> Result<()> + Sync,
-    ) -> Result<()> {
+    /// Measures each guest, as many at once as there are CPUs and memory for. `keep` gets each result as it comes, so that a guest that
+    /// fails later loses none.
+    fn each_guest(&self, observer: &mut dyn FnMut(String), keep: &mut dyn FnMut(Counted) -> Result<()>) -> Result<()> {
         let interruption = &self.settings.care.interruption;
         let total = self.guests.len();
         let at_once = at_once()?.min(total.max(1));
@@ -202,31 +179,32 @@ impl<'a> Prepared<'a> {
         let mut outcome = Ok(());
         std::thread::scope(|scope| {
             for _ in 0..at_once {
-                let (own, next, failed, work) = (tell.clone(), &next, &failed, &work);
+                let (own, next, failed) = (tell.clone(), &next, &failed);
                 let worker = move || {
                     while let Some((guest, points)) = self.guests.get(next.fetch_add(1, Ordering::Relaxed)) {
                         if failed.load(Ordering::Relaxed) || interruption.is_requested() {
                             return;
                         }
-                        let ended = work(guest, points, &own);
+                        let ended = self.measure(guest, points, &own);
                         failed.fetch_or(ended.is_err(), Ordering::Relaxed);
-                        let _ = own.send(News::Ended(ended));
+                        let _ = own.send(ended.map(|()| None));
                     }
                 };
                 if let Err(error) = std::thread::Builder::new().spawn_scoped(scope, worker) {
-                    let _ = tell.send(News::Ended(Err(Error::instrument("starting a thread for a guest", error))));
+                    let _ = tell.send(Err(Error::instrument("starting a thread for a guest", error)));
                 }
             }
             drop(tell);
             let mut done = 0;
             for news in news {
-                let result = match news {
-                    News::Measured(measured, caveat) => keep(*measured, caveat),
-                    News::Ended(ended) => ended.map(|()| {
+                let result = news.and_then(|counted| match counted {
+                    Some(counted) => keep(counted),
+                    None => {
                         done += 1;
-                        observer(Stage::Measured(done, total));
-                    }),
-                };
+                        observer(format!("{done} of {total} guests"));
+                        Ok(())
+                    }
+                });
                 if result.is_err() {
                     failed.store(true, Ordering::Relaxed);
                     outcome = std::mem::replace(&mut outcome, Ok(())).and(result);
@@ -270,17 +248,16 @@ impl<'a> Prepared<'a> {
     }
 
     /// Measures the points of a guest.
-    fn measure(&self, guest: &Guest, points: &[usize], tell: &Sender<News>) -> Result<()> {
+    fn measure(&self, guest: &Guest, points: &[usize], tell: &Sender<Result<Option<Counted>>>) -> Result<()> {
         self.booted(guest, self.settings.fresh)?;
         for number in points {
             let Some(point) = self.plan.points.get(*number) else { continue };
-            let (measured, caveat) = self.measured(guest, *number, point)?;
-            let _ = tell.send(News::Measured(Box::new(measured), caveat));
+            let _ = tell.send(Ok(Some(self.measured(guest, *number, point)?)));
         }
         Ok(())
     }
 
-    fn measured(&self, guest: &Guest, number: usize, point: &Point) -> Result<(Measured, Option<Warning>)> {
+    fn measured(&self, guest: &Guest, number: usize, point: &Point) -> Result<Counted> {
         let functions = self.plan.functions;
         let name = guest.name();
         let known = self.known_symbols(&name).filter(|_| functions);
