@@ -26,7 +26,7 @@ impl Part {
     pub const KERNELS: Self = Self("kernels");
     /// Downloaded packages.
     pub const PACKAGES: Self = Self("packages");
-    /// Unpacked packages of programs, and stripped programs.
+    /// Unpacked packages of programs.
     pub const PROGRAMS: Self = Self("programs");
     /// Prepared guests.
     pub const GUESTS: Self = Self("guests");
