@@ -2,7 +2,6 @@
 
 mod busy;
 mod control;
-pub(crate) mod files_in_loop;
 mod mem;
 mod nbd;
 mod observers;
@@ -18,7 +17,6 @@ use crate::error::{Error, Result};
 use crate::workload::payload::fill_once;
 use crate::workload::request_source::Request;
 use crate::workload::target::{self, Created, LayoutProgress, Span, Target};
-use files_in_loop::opens_in_loop;
 use model::plan::{EngineKind, JobPlan, Medium, Size};
 use model::unit::Hertz;
 pub use nbd::tuning as path_tuning;
@@ -79,7 +77,7 @@ pub fn prepare(plan: &JobPlan, copy: u32, created: &Created, progress: LayoutPro
             Span { begin: 0, length, beyond: 0 }
         }
     };
-    Ok(vec![Target { path: PathBuf::new(), span, to_be_made: false }])
+    Ok(vec![Target { path: PathBuf::new(), span }])
 }
 
 /// Opens the engine of a job.
@@ -92,11 +90,8 @@ pub fn open(setup: &Setup) -> Result<OpenEngine> {
     open(setup)
 }
 
-/// The files of a job, or files that stand in for those that its loop opens.
+/// The files of a job.
 fn open_files(setup: &Setup) -> Result<Vec<File>> {
-    if opens_in_loop(setup.plan) {
-        return files_in_loop::stand_ins(setup.plan, setup.targets.len());
-    }
     setup.targets.iter().map(|target| target::open(setup.plan, target)).collect()
 }
 

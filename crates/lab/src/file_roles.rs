@@ -1,7 +1,6 @@
 //! Refuses a run whose files have two roles of which one destroys the other: job files and traces that are read, the files of jobs, logs,
 //! and the file of the result. Files are compared by what they are, not by their names: links lead to the same file.
 
-use crate::engine::files_in_loop::opens_in_loop;
 use crate::error::{Error, Result};
 use crate::workload::target;
 use model::plan::{JobPlan, LogKind, Medium, Plan};
@@ -147,11 +146,6 @@ fn check_trace(job: &JobPlan) -> Result<()> {
         let file = file.display();
         return Err(Error::Refused(format!(
             "job '{name}': write_iolog: the name {file} has a blank, which a trace cannot hold; use a file without"
-        )));
-    }
-    if opens_in_loop(job) {
-        return Err(Error::Refused(format!(
-            "job '{name}': write_iolog: the job opens files while it runs; leave create_on_open out"
         )));
     }
     Ok(())

@@ -16,7 +16,7 @@ use model::unit::{Hertz, Ticks};
 use std::io;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use sums::{Bins, Windows};
+use sums::Windows;
 use sys::clock::ticks;
 
 /// Most memory of the logs of a run.
@@ -47,7 +47,6 @@ pub(crate) struct IoLog {
     end: u64,
     each: Option<Vec<Entry>>,
     windows: Option<Windows>,
-    bins: Option<Bins>,
     trace: Option<Trace>,
     /// The first I/O that found no room, if any; nothing is logged from then on.
     full: Option<u64>,
@@ -64,9 +63,8 @@ impl IoLog {
             return Ok(None);
         }
         let failed = || Error::job(&plan.name, "reserving memory for its logs", std::io::ErrorKind::OutOfMemory.into());
-        let bins = logs.histogram.is_some() && logs.histogram_window > 0;
         let (each, windows) = (logs.has_rows() && logs.window == 0, logs.has_rows() && logs.window > 0);
-        let parts = [bins, logs.has_rows(), logs.trace.is_some()].into_iter().filter(|part| *part).count();
+        let parts = [logs.has_rows(), logs.trace.is_some()].into_iter().filter(|part| *part).count();
         let bytes = bytes / u64::try_from(parts.max(1)).unwrap_or(1);
         Ok(Some(Self {
             clock,
@@ -74,7 +72,6 @@ impl IoLog {
             end: 0,
             each: part(each, bytes, |list| list).ok_or_else(failed)?,
             windows: part(windows, bytes, |rows| Windows::new(logs.window, clock, rows)).ok_or_else(failed)?,
-            bins: part(bins, bytes, |rows| Bins::new(logs.histogram_window, clock, rows)).ok_or_else(failed)?,
             trace: part(logs.trace.is_some(), bytes, Trace::new).ok_or_else(failed)?,
             full: None,
         }))
@@ -85,7 +82,6 @@ impl IoLog {
         (self.begin, self.end, self.full) = (now, now, None);
         self.each.iter_mut().for_each(Vec::clear);
         self.windows.iter_mut().for_each(|windows| windows.begin(now));
-        self.bins.iter_mut().for_each(|bins| bins.begin(now));
         // The requests of a ramp are part of a trace.
         self.trace.iter_mut().for_each(|trace| trace.begin(now));
     }
@@ -121,9 +117,6 @@ impl IoLog {
         if let Some(windows) = &mut self.windows {
             room &= windows.note(entry);
         }
-        if let Some(bins) = &mut self.bins {
-            room &= bins.note(entry);
-        }
         if !room {
             self.full = Some(entry.done);
         }
@@ -132,8 +125,7 @@ impl IoLog {
     /// The job has ended.
     pub(crate) fn finish(&mut self, end: u64) {
         self.end = self.full.unwrap_or(end);
-        self.windows.iter_mut().for_each(Windows::finish);
-        self.bins.iter_mut().for_each(Bins::finish);
+        self.windows.iter_mut().for_each(|windows| _ = windows.finish());
     }
 
     /// Milliseconds from the start to when there was no more room, if that happened.

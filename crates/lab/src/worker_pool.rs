@@ -1,6 +1,5 @@
 //! The workers of a phase: one thread for each copy of each job, started together, kept until the last clock is read.
 
-use crate::engine::files_in_loop::opens_in_loop;
 use crate::engine::tally::LiveCounters;
 use crate::engine::worker::{Control, Worker, Written};
 use crate::engine::{self, Setup};
@@ -362,9 +361,6 @@ pub(crate) fn build_worker(
     }
     if let Some(payload) = Payload::new(copy, clock)? {
         worker.carry(plan, payload);
-    }
-    if opens_in_loop(plan) {
-        worker.open_in_loop(plan, &copy.targets);
     }
     Ok(worker)
 }

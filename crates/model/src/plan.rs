@@ -17,6 +17,6 @@ pub use job::{
     MOST_PAYLOAD, MOST_SUBMITTERS, Making, Medium, Opening, Order, OwnPlan, Pace, PathCopy, PathCrc, PathFraming,
     PathInFlight, PathNull, PathPlan, PathReceive, PathSegment, PathSend, PathTxQueue, Pattern, PatternPiece, Peer,
     Phase, Plan, Queue, ReplayPlan, Reporting, RequestPlan, Shape, Size, SizeRange, SizeShare, Sizes, SyncPlan, Target,
-    ThreadPlan, Together, TxTaskCpus, Verify, VerifyMethod, WithoutLogs, WriteSync,
+    ThreadPlan, Together, TxTaskCpus, Verify, VerifyMethod, WriteSync,
 };
 pub use parse::{DeviceWrites, ParseError, Refused, Settings, UnknownOptions};

@@ -47,14 +47,6 @@ pub trait Ring {
     /// The first bytes of a slot; `None` while it is in flight, or if it is shorter.
     fn contents(&mut self, slot: u32, length: u32) -> Option<&mut [u8]>;
 
-    /// Puts another file at this index, and returns the one that was there. The kernel holds the files of transfers that
-    /// are in flight.
-    ///
-    /// # Errors
-    /// When transfers are staged, because they name the file by its number, when there is no such index, or when files are
-    /// registered.
-    fn replace_file(&mut self, index: u32, file: File) -> io::Result<File>;
-
     /// Stages a transfer for the next [`submit`](Self::submit) or [`wait`](Self::wait).
     ///
     /// # Panics
@@ -74,9 +66,6 @@ pub trait Ring {
 
     /// Passes up to `most` completions to `each`.
     fn reap(&mut self, most: u32, each: impl FnMut(Completion));
-
-    /// Whether transfers are staged and not submitted.
-    fn has_staged(&mut self) -> bool;
 
     /// Submitting and waiting system calls so far.
     fn syscalls(&self) -> u64;
@@ -121,11 +110,6 @@ impl Slots {
     /// Transfers staged or in flight.
     pub fn in_flight(&self) -> u32 {
         self.in_flight
-    }
-
-    pub(crate) fn replace_file(&mut self, index: u32, file: File) -> io::Result<File> {
-        let place = self.files.get_mut(index as usize).ok_or(io::ErrorKind::InvalidInput)?;
-        Ok(std::mem::replace(place, file))
     }
 
     /// Marks the slot as in flight and returns the address that the kernel may use.

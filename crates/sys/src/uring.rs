@@ -186,11 +186,6 @@ impl Ring for BlockRing {
         self.slots.contents(slot, length)
     }
 
-    fn replace_file(&mut self, index: u32, file: File) -> io::Result<File> {
-        let may = self.files == Registration::PerIo && !self.has_staged();
-        if may { self.slots.replace_file(index, file) } else { Err(io::ErrorKind::Unsupported.into()) }
-    }
-
     #[inline]
     fn stage(&mut self, slot: u32, transfer: &Transfer) -> io::Result<()> {
         let address = self.slots.lend(slot, transfer);
@@ -243,10 +238,6 @@ impl Ring for BlockRing {
             slots.take_back(slot);
             each(Completion { slot, result: entry.result() });
         }
-    }
-
-    fn has_staged(&mut self) -> bool {
-        !self.ring.submission().is_empty()
     }
 
     fn syscalls(&self) -> u64 {

@@ -56,8 +56,6 @@ trait Moves {
     fn file(&self) -> &File;
     /// Reads or writes a block: bytes moved, or minus the error number. Counts its system calls.
     fn transfer(&mut self, kind: Kind, offset: u64, memory: &mut [u8], calls: &mut u64) -> i32;
-    /// Puts another file in place of this one, and returns it.
-    fn replace(&mut self, file: File) -> io::Result<File>;
 }
 
 impl Moves for File {
@@ -81,10 +79,6 @@ impl Moves for File {
                 Err(error) => return -error.raw_os_error(),
             }
         }
-    }
-
-    fn replace(&mut self, file: File) -> io::Result<File> {
-        Ok(std::mem::replace(self, file))
     }
 }
 
@@ -120,11 +114,6 @@ impl Moves for Positioned {
         self.position = outcome.ok().map(|bytes| offset + bytes as u64);
         result_of(outcome.map_err(Into::into))
     }
-
-    fn replace(&mut self, file: File) -> io::Result<File> {
-        self.position = Some(0);
-        Ok(std::mem::replace(&mut self.file, file))
-    }
 }
 
 struct Mapped {
@@ -157,11 +146,6 @@ impl Moves for Mapped {
         }
         moved(length)
     }
-
-    fn replace(&mut self, _: File) -> io::Result<File> {
-        let why = "ioengine=mmap maps all files before the first I/O; leave create_on_open out";
-        Err(io::Error::new(io::ErrorKind::Unsupported, why))
-    }
 }
 
 struct OneByOne<F> {
@@ -188,10 +172,6 @@ impl<F: Moves> Perform for OneByOne<F> {
 
     fn sync(&mut self, file: u32, what: Sync) -> io::Result<bool> {
         sync_file(self.files.get(file as usize).map(Moves::file), what)
-    }
-
-    fn replace(&mut self, index: u32, file: File) -> io::Result<File> {
-        self.files.get_mut(index as usize).ok_or(io::ErrorKind::InvalidInput)?.replace(file)
     }
 
     fn syscalls(&self) -> Option<u64> {

@@ -167,15 +167,10 @@ impl Pacing {
     /// The next file of the sync that is due, and the call; it counts as synced.
     pub fn next_to_sync(&mut self) -> Option<(u32, Sync)> {
         let file = self.to_sync.pop()?;
-        self.note_closed(file);
-        Some((file, self.what))
-    }
-
-    /// Nothing of a file is left to sync.
-    pub fn note_closed(&mut self, file: u32) {
         if let Some(dirty) = self.dirty.get_mut(file as usize) {
             *dirty = false;
         }
+        Some((file, self.what))
     }
 
     pub fn note_issued(&mut self, request: &Request) {

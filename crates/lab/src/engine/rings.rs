@@ -1,14 +1,12 @@
 //! Engines on the asynchronous rings of the kernel: libaio, and io_uring, which has one ring per job, with registered buffers, files and
 //! ring descriptor unless the job disables them.
 
-use super::files_in_loop::opens_in_loop;
 use super::traits::{Queue, Stages, Sync};
 use super::{OpenEngine, Setup, Trims, noisy_slots, open_files, sync_file};
 use crate::error::{Error, Result};
 use crate::workload::request_source::{Kind, Request};
 use model::plan::JobPlan;
 use rustix::io::ReadWriteFlags;
-use std::fs::File;
 use std::io;
 use sys::aio::AioContext;
 use sys::ring_slots::{Ring, Transfer, Way};
@@ -39,9 +37,7 @@ pub(super) fn io_uring(setup: &Setup) -> Result<OpenEngine> {
         Some(false) => Registration::PerIo,
         Some(true) | None => Registration::Registered,
     };
-    // Files that the loop opens are not known to the ring.
-    let files_asked = if opens_in_loop(plan) { Some(false) } else { plan.calls.registered_files };
-    let (buffers, registered) = (registration(plan.calls.fixed_buffers), registration(files_asked));
+    let (buffers, registered) = (registration(plan.calls.fixed_buffers), registration(plan.calls.registered_files));
     let ring = BlockRing::new(files, slots, depth, buffers, registered, asking(plan));
     Ok(ready(ring.map_err(|error| unusable(&plan.name, depth, error))?, setup))
 }
@@ -126,15 +122,6 @@ impl<R: Ring> Queue for OnRing<R> {
 
     fn sync(&mut self, file: u32, what: Sync) -> io::Result<bool> {
         sync_file(self.ring.slots().files().get(file as usize), what)
-    }
-
-    fn submit_all(&mut self) -> io::Result<bool> {
-        self.submit()?;
-        Ok(!self.ring.has_staged())
-    }
-
-    fn replace(&mut self, index: u32, file: File) -> io::Result<File> {
-        self.ring.replace_file(index, file)
     }
 
     fn syscalls(&self) -> Option<u64> {

@@ -13,13 +13,9 @@ use model::plan::{Access, JobPlan, Pattern, VerifyMethod};
 use model::record::Verified;
 use model::unit::{Bytes, Hertz};
 use std::collections::VecDeque;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use sys::clock::ticks;
-
-/// Blocks that are written to files for the user, at most; one that is wrong is rarely alone.
-const MOST_DUMPS: u64 = 16;
 
 /// The payload of one copy of a job.
 pub struct Payload {
@@ -42,7 +38,6 @@ pub struct Payload {
     names: Vec<String>,
     /// Other copies of the job may write the same blocks, so that a block need not be this one's.
     shared: bool,
-    dump: bool,
     job: String,
     /// What was read and checked.
     pub verified: Verified,
@@ -128,7 +123,6 @@ impl Payload {
             numbers: VecDeque::with_capacity(backlog),
             names: names.collect(),
             shared: plan.copies > 1 && (plan.path.uri.is_some() || !plan.target.files.is_empty()),
-            dump: verify.dump,
             job: plan.name.clone(),
             verified: Verified::default(),
             first_wrong: None,
@@ -238,42 +232,17 @@ impl Payload {
         };
         match wrong {
             None => moved,
-            Some(what) => self.note_wrong(request, expected, memory, &what),
+            Some(what) => self.note_wrong(request, &what),
         }
     }
 
     #[cold]
-    fn note_wrong(&mut self, request: &Request, expected: Expected, memory: &[u8], what: &str) -> i32 {
+    fn note_wrong(&mut self, request: &Request, what: &str) -> i32 {
         self.verified.wrong += 1;
         let name = self.names.get(request.file as usize).cloned().unwrap_or_default();
         let place = format!("{name}: the block of {} bytes at offset {}", request.length, request.offset);
         self.first_wrong.get_or_insert_with(|| format!("{place}: {what}"));
-        if self.dump && self.verified.wrong <= MOST_DUMPS {
-            self.dump(&name, request, expected, memory);
-        }
         WRONG
-    }
-
-    /// Writes a wrong block to a file, and what should be there to another, if it is known. A failure to write changes
-    /// nothing: the block is reported anyway.
-    fn dump(&mut self, name: &str, request: &Request, expected: Expected, memory: &[u8]) {
-        let base = Path::new(name).file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let file = |kind: &str| format!("{base}.{}.{kind}", request.offset);
-        let _ = std::fs::write(file("received"), memory);
-        let mut should = vec![0; memory.len()];
-        match (&self.bare, &self.marks, expected.number) {
-            (Some(pattern), _, _) => pattern.fill(&mut should, request.offset),
-            (None, Some(marks), Some(number)) => {
-                let seed = self.seed_of(number);
-                match &self.fill {
-                    Fill::Pattern(pattern) => pattern.fill(&mut should, request.offset),
-                    _ => self.filler.fill(seed, &mut should),
-                }
-                marks.mark(&mut should, request.offset, Write { seed, number, nanos: 0 });
-            }
-            _ => return,
-        }
-        let _ = std::fs::write(file("expected"), should);
     }
 
     /// What was wrong, in one line, with the counts.

@@ -38,9 +38,6 @@ pub struct Target {
     pub path: PathBuf,
     /// The part in use.
     pub span: Span,
-    /// It was missing, and the job makes it when it opens it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub to_be_made: bool,
 }
 
 /// Receives the progress of laying out: path, bytes written, bytes in total. Returning `false` ends it.
@@ -125,7 +122,7 @@ fn prepare_one(
     }
     let mut span = span(plan, &path, share, metadata.is_some(), length)?;
     if endless {
-        return opened(plan, Target { path, span, to_be_made: false });
+        return opened(plan, Target { path, span });
     }
     let end = span.begin.saturating_add(span.length);
     span.beyond = length.saturating_sub(end);
@@ -139,24 +136,22 @@ fn prepare_one(
             "has {length} of {end} bytes, and allow_file_create=0 or --readonly forbids to make them; make it first"
         ));
     }
-    let to_be_made = !exists && making.on_open;
     if !device && end > length {
         if making.on_open && reads(plan) {
             return refused(
                 "is too short to be read, and create_on_open=1 writes nothing into it; leave that out".to_owned(),
             );
         }
-        if to_be_made {
-            created.will_be_made_by_job(&path)?;
-        } else if !making.on_open {
+        if !making.on_open {
             make(plan, &path, (exists, length, end), created, progress)?;
+        } else if !exists {
+            make(plan, &path, (false, 0, 0), created, progress)?;
         }
     }
     if plan.files.unlink && !device {
         created.will_unlink(&path);
     }
-    let target = Target { path, span, to_be_made };
-    if to_be_made { Ok(target) } else { opened(plan, target) }
+    opened(plan, Target { path, span })
 }
 
 /// Makes a file, or makes it longer.
@@ -211,28 +206,12 @@ const O_DSYNC: u32 = 0o10_000;
 /// # Errors
 /// Also when O_DIRECT is not supported, or the job's block sizes or offset are not multiples of its alignment.
 pub fn open(plan: &JobPlan, target: &Target) -> Result<File> {
-    open_with(plan, target, false)
-}
-
-/// The same in the measured loop, for a file that the job may have to make.
-///
-/// # Errors
-/// As for [`open`].
-pub fn open_anew(plan: &JobPlan, target: &Target) -> Result<File> {
-    open_with(plan, target, target.to_be_made && writes(plan))
-}
-
-fn open_with(plan: &JobPlan, target: &Target, make: bool) -> Result<File> {
     let path = &target.path;
     let opening = plan.files.opening;
     let mut options = OpenOptions::new();
     // Access times are updated, as for fio and most programs: the cost of that is part of a read.
     // A mapping that is written is read, too.
-    options
-        .read(reads(plan) || plan.verify.reads_between() || plan.engine == EngineKind::Mmap)
-        .write(writes(plan))
-        .create(make)
-        .truncate(false);
+    options.read(reads(plan) || plan.verify.reads_between() || plan.engine == EngineKind::Mmap).write(writes(plan));
     let mut flags = OFlags::empty();
     flags.set(OFlags::DIRECT, plan.direct);
     flags |= match opening.sync {

@@ -54,7 +54,7 @@ pub use conduct::{
 pub use content::{Content, HEADER_BYTES, LONGEST_PATTERN, Pattern, PatternPiece, Verify, VerifyMethod};
 pub use engine::{ENGINES, Engine, EngineKind, Medium, Queue};
 pub use files::{Fallocate, FileAdvice, FilePlan, FileService, Making, Opening, WriteSync};
-pub use logs::{LogKind, LogPlan, WithoutLogs};
+pub use logs::{LogKind, LogPlan};
 pub use path_plan::{
     MOST_PAYLOAD, MOST_SUBMITTERS, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan, PathReceive,
     PathSegment, PathSend, PathTxQueue, TxTaskCpus,

@@ -8,8 +8,7 @@ use std::path::PathBuf;
 const BLOCK: u32 = 4096;
 
 fn copy(plan: &JobPlan) -> JobCopy<'_> {
-    let target =
-        Target { path: PathBuf::from("x"), span: Span { begin: 0, length: 1 << 20, beyond: 0 }, to_be_made: false };
+    let target = Target { path: PathBuf::from("x"), span: Span { begin: 0, length: 1 << 20, beyond: 0 } };
     JobCopy { plan, number: 0, targets: vec![target], replay: None }
 }
 

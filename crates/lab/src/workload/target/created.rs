@@ -56,13 +56,6 @@ impl Created {
         amended
     }
 
-    /// Registers a file that a job makes while it runs, or removes and makes again.
-    pub(super) fn will_be_made_by_job(&self, path: &Path) -> Result<()> {
-        let held = self.made().created.remove(path).map(|(_, held)| held);
-        let held = held.map_or_else(|| self.will_create(path), Ok)?;
-        self.note_created(path, How::by_job(), held)
-    }
-
     /// The file is removed when the run ends, if the run made it.
     pub(super) fn will_unlink(&self, path: &Path) {
         self.made().unlinked.insert(path.to_owned());

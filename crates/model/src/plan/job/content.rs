@@ -31,8 +31,6 @@ part! {
         after: bool = true,
         /// `verify_pattern`: the content of the blocks instead of noise.
         pattern: Option<Pattern> = None,
-        /// `verify_dump`: blocks with errors are written to files.
-        dump: bool = false,
         /// `verify_backlog`: read back after this number of writes; 0 means when all are written.
         backlog: u32 = 0,
     }

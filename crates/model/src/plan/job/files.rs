@@ -34,7 +34,7 @@ part! {
     Making {
         /// `allow_file_create=0`: a file that is missing is an error.
         forbidden: bool = false,
-        /// `create_on_open`: files are made when the job opens them, without a size.
+        /// `create_on_open`: missing files are made without a size.
         on_open: bool = false,
         /// `overwrite`: files that the job writes to are written before, too.
         overwrite: bool = false,

@@ -57,9 +57,8 @@ pub(super) static OPTIONS: &[JobOption] = &[
 pub(super) static CALLS: &[JobOption] = &[
     work("overwrite", boolean(field!(files.making.overwrite)), Is("0"), "1", "2")
         .help("Write all of a file that is made for a job of writes before the job, so that the job overwrites data"),
-    work("create_on_open", boolean(field!(files.making.on_open)), Is("0"), "1", "2").help(
-        "Make missing files when they are opened, empty, in the measured loop, instead of laying them out before",
-    ),
+    work("create_on_open", boolean(field!(files.making.on_open)), Is("0"), "1", "2")
+        .help("Make missing files empty, instead of laying them out"),
     other("allow_file_create", boolean(field_not!(files.making.forbidden)), Is("1"), "0", "2")
         .help("Make files that are missing or too short; with 0 they are an error"),
     work("pre_read", boolean(field!(files.opening.pre_read)), Is("0"), "1", "2")
