@@ -9,7 +9,7 @@ use crate::engine::Sync;
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::sysroot::Sysroot;
-use crate::workload::replay::{Action, VERSION_3};
+use crate::workload::replay::{Step, VERSION_3, What};
 use crate::workload::request_source::{Kind, Request};
 pub(crate) use model::plan::{JobPlan, Plan};
 use model::unit::{Hertz, Ticks};
@@ -90,14 +90,14 @@ impl IoLog {
     #[inline]
     pub(crate) fn note_request(&mut self, request: &Request, now: u64) {
         if let Some(trace) = &mut self.trace {
-            trace.note_request(request, now);
+            trace.note(Step { at: now, what: What::Io(*request) });
         }
     }
 
     /// Notes a sync, of everything or of data.
     pub(crate) fn note_sync(&mut self, file: u32, what: Sync) {
         if let Some(trace) = &mut self.trace {
-            trace.note_sync(file, what, ticks());
+            trace.note(Step { at: ticks(), what: What::Sync(file, what) });
         }
     }
 
@@ -164,16 +164,6 @@ pub(crate) fn share(plan: &Plan) -> u64 {
     available.min(MOST_MEMORY) / u64::try_from(copies.max(1)).unwrap_or(u64::MAX)
 }
 
-/// A request or a sync.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Step {
-    at: u64,
-    action: Action,
-    file: u32,
-    offset: u64,
-    length: u32,
-}
-
 #[derive(Debug)]
 struct Trace {
     /// When the job began, the ramp included.
@@ -191,16 +181,6 @@ impl Trace {
 
     pub fn begin(&mut self, now: u64) {
         self.begin.get_or_insert(now);
-    }
-
-    #[inline]
-    pub fn note_request(&mut self, request: &Request, at: u64) {
-        let action = Action::Io(request.kind);
-        self.note(Step { at, action, file: request.file, offset: request.offset, length: request.length });
-    }
-
-    pub fn note_sync(&mut self, file: u32, what: Sync, at: u64) {
-        self.note(Step { at, action: Action::Sync(what), file, offset: 0, length: 0 });
     }
 
     fn note(&mut self, step: Step) {
@@ -224,9 +204,10 @@ impl Trace {
                 writeln!(out, "0 {} {action}", file.display())?;
             }
         }
-        for Step { at, action, file, offset, length } in &self.steps {
-            let Some(file) = files.get(*file as usize) else { continue };
-            writeln!(out, "{} {} {} {offset} {length}", micros(*at), file.display(), action.word())?;
+        for Step { at, what } in &self.steps {
+            let (file, action, offset, length) = what.fields();
+            let Some(file) = files.get(file as usize) else { continue };
+            writeln!(out, "{} {} {action} {offset} {length}", micros(*at), file.display())?;
         }
         for file in files {
             writeln!(out, "{} {} close", micros(end), file.display())?;
@@ -268,11 +249,10 @@ mod tests {
         let mut trace = Trace::new(Vec::with_capacity(3));
         trace.begin(1000);
         trace.begin(5000);
-        let request = |kind, offset| Request { kind, file: 1, offset, length: 512 };
-        trace.note_request(&request(Kind::Read, 0), 1500);
-        trace.note_sync(0, Sync::Data, 2000);
-        trace.note_request(&request(Kind::Trim, 4096), 3000);
-        trace.note_request(&request(Kind::Write, 0), 4000);
+        let request = |kind, offset| What::Io(Request { kind, file: 1, offset, length: 512 });
+        let steps =
+            [request(Kind::Read, 0), What::Sync(0, Sync::Data), request(Kind::Trim, 4096), request(Kind::Write, 0)];
+        steps.into_iter().zip([1500, 2000, 3000, 4000]).for_each(|(what, at)| trace.note(Step { at, what }));
         assert_eq!(trace.full, Some(4000));
         let mut text = Vec::new();
         trace.write(&["/a".into(), "/b".into()], Hertz(1e6), 6000, &mut text).unwrap();

@@ -155,7 +155,7 @@ impl Slots {
 mod tests {
     use super::*;
     use crate::aio::AioContext;
-    use crate::uring::{Asking, BlockRing, Registration};
+    use crate::uring::{Asking, BlockRing};
     use std::os::unix::fs::FileExt;
 
     const SLOT: usize = 4096;
@@ -191,12 +191,9 @@ mod tests {
             });
         }
         assert_eq!(aio.slots().in_flight(), 0);
-        for mode in [Registration::Registered, Registration::PerIo] {
-            let mut ring =
-                match BlockRing::new(vec![file.try_clone().unwrap()], arena(), 4, mode, mode, Asking::default()) {
-                    Ok(ring) => ring,
-                    Err(error) => panic!("io_uring is not available here: {error}"),
-                };
+        for registered in [true, false] {
+            let asking = Asking { registered_buffers: registered, registered_files: registered, ..Asking::default() };
+            let mut ring = BlockRing::new(vec![file.try_clone().unwrap()], arena(), 4, asking).unwrap();
             for slot in 0..4 {
                 ring.stage(slot, &transfer(Way::Read, slot.into())).unwrap();
             }
@@ -217,9 +214,8 @@ mod tests {
     #[test]
     fn a_ring_with_a_thread_of_the_kernel_waits_without_calls() {
         let (file, path) = scratch("thread");
-        let (arena, mode) = (AlignedBuffer::zeroed(SLOT).unwrap(), Registration::Registered);
-        let asking = Asking { submission_thread: true, ..Asking::default() };
-        let mut ring = BlockRing::new(vec![file], arena, 1, mode, mode, asking).unwrap();
+        let asking = Asking { submission_thread: true, registered_files: true, ..Asking::default() };
+        let mut ring = BlockRing::new(vec![file], AlignedBuffer::zeroed(SLOT).unwrap(), 1, asking).unwrap();
         for _ in 0..64 {
             ring.stage(0, &transfer(Way::Read, 3)).unwrap();
             ring.wait(1, 1).unwrap();
@@ -234,8 +230,7 @@ mod tests {
         let (file, path) = scratch("drop");
         file.write_all_at(&[9; SLOT], 0).unwrap();
         let arena = AlignedBuffer::zeroed(4 * SLOT).unwrap();
-        let registered = Registration::Registered;
-        let mut ring = BlockRing::new(vec![file], arena, 4, registered, registered, Asking::default()).unwrap();
+        let mut ring = BlockRing::new(vec![file], arena, 4, Asking::default()).unwrap();
         (0..4).for_each(|slot| ring.stage(slot, &transfer(Way::Read, 0)).unwrap());
         ring.submit().unwrap();
         drop(ring);

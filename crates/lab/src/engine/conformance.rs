@@ -2,7 +2,7 @@
 
 use super::tally::LiveCounters;
 use super::worker::{Control, Worker};
-use super::{OpenEngine, Setup, TABLE, open, prepare};
+use super::{OpenEngine, TABLE, open, prepare};
 use crate::worker_pool::build_worker;
 use crate::workload::JobCopy;
 use crate::workload::target::Created;
@@ -82,7 +82,7 @@ fn opened(plan: &JobPlan, clock: Hertz) -> crate::Result<(Worker, OpenEngine, Ar
     let live = Arc::new(LiveCounters::default());
     let copy = JobCopy { plan, number: 0, targets, replay: None };
     let worker = build_worker(&copy, live.clone(), Arc::new(Control::default()), clock)?;
-    Ok((worker, open(&Setup { plan, targets: &copy.targets, copy: 0, clock })?, live))
+    Ok((worker, open(&copy, clock)?, live))
 }
 
 fn run(plan: &JobPlan) -> crate::Result<Worker> {

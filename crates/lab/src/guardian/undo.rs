@@ -11,7 +11,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// A file that iotoll switches.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -154,7 +154,7 @@ impl Undo {
                     _ if !found.is_dir() => fs::remove_file(path),
                     Made::Is(_) => fs::remove_dir_all(path),
                     // If the identity is unknown, remove it only while it is empty.
-                    Made::After(_) | Made::ByJob(_) => fs::remove_dir(path),
+                    Made::After(_) => fs::remove_dir(path),
                 }
                 .map_err(|error| named(path, error)),
                 _ => Ok(()),

@@ -27,7 +27,6 @@ pub(super) fn write(
     let rows = Rows { log, logs: &plan.logs, kind };
     match kind {
         _ if plan.logs.window > 0 => rows.of_windows(out),
-        LogKind::Submission => rows.of_submissions(out),
         _ => rows.of_ios(out),
     }
 }
@@ -45,26 +44,23 @@ impl Rows<'_> {
     }
 
     fn of_ios(&self, out: &mut impl Write) -> io::Result<()> {
-        for entry in self.log.each.iter().flatten() {
-            let [latency, _, completion] = entry.latencies().map(|ticks| self.log.clock.nanos(Ticks(ticks)).0);
+        let submission = self.kind == LogKind::Submission;
+        let mut entries: Vec<&Entry> = self.log.each.iter().flatten().collect();
+        if submission {
+            entries.sort_by_key(|entry| entry.handed);
+        }
+        for entry in entries {
+            let latencies = entry.latencies().map(|ticks| self.log.clock.nanos(Ticks(ticks)).0);
+            let [latency, submitting, completion] = latencies;
             let value = match self.kind {
                 LogKind::Bandwidth => rate(f64::from(entry.length) / 1024.0, completion as f64 / 1e9),
                 LogKind::Iops => 1,
                 LogKind::Completion => completion,
-                LogKind::Latency | LogKind::Submission | LogKind::Trace => latency,
+                LogKind::Submission => submitting,
+                LogKind::Latency | LogKind::Trace => latency,
             };
-            row(out, self.time(entry.done), value, entry.kind, entry.length)?;
-        }
-        Ok(())
-    }
-
-    /// In the order in which the requests were handed over.
-    fn of_submissions(&self, out: &mut impl Write) -> io::Result<()> {
-        let mut entries: Vec<&Entry> = self.log.each.iter().flatten().collect();
-        entries.sort_by_key(|entry| entry.handed);
-        for entry in entries {
-            let nanos = self.log.clock.nanos(Ticks(entry.handed.saturating_sub(entry.issued))).0;
-            row(out, self.time(entry.handed), nanos, entry.kind, entry.length)?;
+            let at = if submission { entry.handed } else { entry.done };
+            row(out, self.time(at), value, entry.kind, entry.length)?;
         }
         Ok(())
     }

@@ -1,11 +1,11 @@
 //! What the loop does between requests, if the job asks for it: pauses and syncs.
 
-use super::super::pacing::{Backlog, Due, Replaying, Step};
+use super::super::pacing::{Backlog, Replaying, Step};
 use super::super::traits::Sync;
 use super::Worker;
 use super::around::Next;
 use crate::error::{Error, Result};
-use crate::workload::replay::Replay;
+use crate::workload::replay::{Replay, What};
 use model::plan::JobPlan;
 use std::io;
 use std::sync::Arc;
@@ -47,20 +47,17 @@ impl Worker {
         self.paced = true;
     }
 
-    fn next_replayed(&mut self, due: Due, now: u64) -> Next {
-        match due {
-            Due::Wait(end) => return self.pause(end, now),
-            Due::Issue(request) => return Next::Issue(request),
-            Due::Sync(file, what) => self.pacing.sync_one(file, what),
-            Due::Done => return self.complete(),
-        }
-        Next::Sync
-    }
-
     pub(super) fn next_paced(&mut self, now: u64) -> Next {
         if let Some(replaying) = &mut self.pacing.replaying {
-            let due = replaying.step(now);
-            return self.next_replayed(due, now);
+            return match replaying.step(now) {
+                None => self.complete(),
+                Some(Err(end)) => self.pause(end, now),
+                Some(Ok(What::Io(request))) => Next::Issue(request),
+                Some(Ok(What::Sync(file, what))) => {
+                    self.pacing.sync_one(file, what);
+                    Next::Sync
+                }
+            };
         }
         if self.pacing.held.is_none() {
             match self.pacing.backlog.as_mut().and_then(Backlog::step) {

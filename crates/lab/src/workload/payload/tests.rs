@@ -13,7 +13,7 @@ fn copy(plan: &JobPlan) -> JobCopy<'_> {
 }
 
 fn payload(plan: &JobPlan) -> Option<Payload> {
-    Payload::new(&copy(plan), Hertz(1e9)).unwrap()
+    Payload::new(&copy(plan), Hertz(1e9))
 }
 
 fn writing(content: Content, method: Option<VerifyMethod>) -> JobPlan {
@@ -54,7 +54,7 @@ fn only_jobs_that_ask_for_it_have_a_payload() {
 fn buffers_are_filled_once_as_the_job_says() {
     let once = |content: Content| {
         let mut memory = vec![1; 8192];
-        fill_once(&writing(content, None), &mut memory, 4096, |memory| memory.fill(9)).unwrap();
+        fill_once(&writing(content, None), &mut memory, 4096, |memory| memory.fill(9));
         memory
     };
     assert!(once(Content::default()).iter().all(|byte| *byte == 9));
@@ -106,7 +106,7 @@ fn a_wrong_block_is_counted_and_named() {
     );
     assert!(complaint.ends_with("(2 of 4 blocks read back so far are wrong)"), "{complaint}");
     plan.access = Access::Read;
-    let mut reader = super::Payload::new(&copy(&plan), Hertz(1e9)).unwrap().unwrap();
+    let mut reader = super::Payload::new(&copy(&plan), Hertz(1e9)).unwrap();
     let expected = reader.expectation(&request(Kind::Read, 2)).unwrap();
     assert_eq!(reader.after_read(&request(Kind::Read, 2), expected, 4096, &memory[2]), WRONG);
     assert_eq!(reader.after_read(&request(Kind::Read, 3), expected, 4096, &memory[3]), 4096, "right in itself");

@@ -4,7 +4,7 @@ use super::{absolute, device};
 use crate::error::{Error, Result};
 use crate::guardian::undo::{Identity, Lengthened, Made as How, Undo};
 use crate::guardian::{Guardian, UndoGuard};
-use model::plan::{Access, JobPlan};
+use model::plan::JobPlan;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -85,7 +85,7 @@ impl Created {
     /// Claims a device that will be written to. For a job that trims, this only checks: the kernel claims the device itself for each discard,
     /// and where it cannot, it discards only what is not in the page cache.
     pub(super) fn claim(&self, path: &Path, plan: &JobPlan) -> Result<()> {
-        if matches!(plan.access, Access::Trim | Access::TrimWrite) {
+        if plan.access.trims() {
             return device::claim(path, plan).map(drop);
         }
         let number =
