@@ -208,8 +208,10 @@ fn override_with(draft: &mut Draft, arguments: &GuestRunArguments) {
     let modules = [String::new()].into_iter().chain(arguments.module.iter().filter(|text| !text.is_empty()).cloned());
     let modules = Axis { name: MODULE.to_owned(), values: modules.collect() };
     for sweep in arguments.sweep.iter().cloned().chain((!arguments.module.is_empty()).then_some(modules)) {
-        draft.sweeps.retain(|other| other.name != sweep.name);
-        draft.sweeps.push(sweep);
+        for sweeps in draft.jobs.iter_mut().filter_map(|job| job.sweeps.as_mut()).chain([&mut draft.sweeps]) {
+            sweeps.retain(|other| other.name != sweep.name);
+            sweeps.push(sweep.clone());
+        }
     }
     draft.compared = arguments.versus.clone().or_else(|| draft.compared.take());
     draft.replicates = arguments.replicates.or(draft.replicates);

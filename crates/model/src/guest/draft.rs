@@ -72,6 +72,9 @@ pub struct JobDraft {
     /// Mount options beside the stack's.
     #[serde(rename = "mount")]
     pub mount_options: Option<String>,
+    /// Sweeps of this job, if they are not those of all jobs.
+    #[serde(rename = "sweep")]
+    pub sweeps: Option<Vec<Axis>>,
 }
 
 /// A fraction from a percentage: "1%", "0.5 %".
@@ -169,7 +172,12 @@ impl Draft {
     fn axes<'a>(&'a self, job: &'a JobDraft) -> Vec<(&'a str, &'a [String])> {
         static NO_PARAMETERS: [String; 1] = [String::new()];
         let parameters = if self.parameters.is_empty() { &NO_PARAMETERS[..] } else { &self.parameters };
-        let sweeps = self.sweeps.iter().map(|sweep| (sweep.name.as_str(), sweep.values.as_slice()));
+        let sweeps = job
+            .sweeps
+            .as_ref()
+            .unwrap_or(&self.sweeps)
+            .iter()
+            .map(|sweep| (sweep.name.as_str(), sweep.values.as_slice()));
         let stacks = [("stack", job.stacks.as_slice())].into_iter();
         stacks.chain(sweeps).chain([("kernel", self.kernels.as_slice()), ("parameters", parameters)]).collect()
     }

@@ -223,6 +223,15 @@ const WHOLE: &str = r#"
 "#;
 
 #[test]
+fn a_job_may_have_sweeps_of_its_own() {
+    let own = JobDraft { sweeps: Some(vec![sweep("iodepth", &["1", "2"])]), ..job("b", &["tmpfs"], &["rw=read"]) };
+    let jobs = vec![job("a", &["tmpfs"], &["rw=read"]), own];
+    let plan = resolved(&Draft { sweeps: vec![sweep("bs", &["4k", "8k", "16k"])], ..draft(&["k"], jobs) });
+    let cells: Vec<_> = plan.points.iter().flat_map(|point| point.place.cell.keys()).collect();
+    assert_eq!(cells, ["bs", "bs", "bs", "iodepth", "iodepth"]);
+}
+
+#[test]
 fn every_key_is_read() {
     let expected = Draft {
         kind: "guest".to_owned(),
