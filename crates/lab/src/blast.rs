@@ -66,13 +66,20 @@ pub enum Stage<'a> {
     /// Before the first packet.
     Preparing(progress::Progress<'a>),
     /// A point was measured.
-    Measured {
-        /// Rounds that are complete, and rounds in all.
-        rounds: (u32, u32),
-        point: Point,
-        /// Packets that were delivered per second.
-        delivered_per_second: f64,
-    },
+    Measured(Progress),
+}
+
+/// Progress of a measurement.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Rounds that are complete.
+    pub rounds: u32,
+    /// Rounds in all.
+    pub of: u32,
+    /// The point that was measured last.
+    pub point: Point,
+    /// Packets that were delivered to it per second.
+    pub delivered_per_second: f64,
 }
 
 /// Measures a plan.
@@ -213,9 +220,9 @@ trait Receiving {
     fn address(&self) -> SocketAddr;
 
     /// New submitters begin.
-    fn begin(&self) -> Result<Counts>;
+    fn begin(&mut self) -> Result<Counts>;
 
-    fn counts(&self) -> Result<Counts>;
+    fn counts(&mut self) -> Result<Counts>;
 
     /// Its thread, if it is one of this process.
     fn thread(&self) -> Option<u32> {
@@ -226,7 +233,7 @@ trait Receiving {
     fn about(&self) -> (bool, bool, Option<u32>);
 
     /// Counters of drops at both ends; those of one network only once.
-    fn drops(&self) -> Result<DropCounters> {
+    fn drops(&mut self) -> Result<DropCounters> {
         Ok(DropCounters::read())
     }
 }
@@ -312,8 +319,9 @@ impl Measurement<'_> {
                     let (slice, delivery) = self.slice(place, point, length)?;
                     if let (false, SliceReading::Slice { work, .. }) = (self.session.interrupted(), &slice.reading) {
                         let delivered_per_second = work.ios as f64 / work.wall_nanos.seconds().max(1e-9);
-                        let rounds = (u32::try_from(number).unwrap_or(u32::MAX), self.plan.rounds);
-                        (self.observer)(Stage::Measured { rounds, point, delivered_per_second });
+                        let rounds = u32::try_from(number).unwrap_or(u32::MAX);
+                        let progress = Progress { rounds, of: self.plan.rounds, point, delivered_per_second };
+                        (self.observer)(Stage::Measured(progress));
                     }
                     Some((slice, Some(delivery)))
                 }
@@ -348,11 +356,11 @@ impl Measurement<'_> {
         submitters.go();
         self.session.settings.interruption.sleep(self.plan.warm_up.duration());
         let before = Box::new(self.meters.begin_slice());
-        let first = Instantaneous::read(self.receiving.as_ref(), &submitters)?;
+        let first = Instantaneous::read(self.receiving.as_mut(), &submitters)?;
         self.session.settings.interruption.sleep(length);
         let owners = self.owners(submitters.threads());
         let after = Box::new(self.meters.end_slice(owners));
-        let last = Instantaneous::read(self.receiving.as_ref(), &submitters)?;
+        let last = Instantaneous::read(self.receiving.as_mut(), &submitters)?;
         let (sent, failed) = submitters.end();
         let counted = self.drained(sent, &counts, &drops)?;
         let delivered = last.received.saturating_sub(first.received);
@@ -417,7 +425,7 @@ struct Instantaneous {
 }
 
 impl Instantaneous {
-    fn read(receiving: &dyn Receiving, submitters: &Submitters) -> Result<Self> {
+    fn read(receiving: &mut dyn Receiving, submitters: &Submitters) -> Result<Self> {
         let asked = monotonic_nanos();
         let received = receiving.counts()?.received;
         let answered = monotonic_nanos();

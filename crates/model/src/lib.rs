@@ -29,7 +29,6 @@ pub mod kind;
 pub mod limit;
 mod measured;
 pub mod meter;
-pub mod number;
 pub mod origin;
 pub mod page_cache;
 pub mod placement;

@@ -35,6 +35,7 @@ pub mod limits;
 
 mod mail;
 mod markdown;
+pub mod number;
 mod parts;
 mod phrase;
 mod placement;
@@ -58,4 +59,3 @@ pub use annotation::Annotation;
 pub use flame_graph::folded;
 pub use format::{Finding, Format, PAGE};
 pub use ink::Ink;
-pub use model::number;

@@ -7,7 +7,6 @@ use super::receiver::Counts;
 use crate::error::{Error, Result};
 use crate::host;
 use serde::{Deserialize, Serialize};
-use std::cell::RefCell;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -54,7 +53,7 @@ fn names() -> (String, String) {
 /// A receiver that is asked.
 pub(super) struct RemoteReceiver {
     address: SocketAddr,
-    stream: RefCell<BufReader<TcpStream>>,
+    stream: BufReader<TcpStream>,
     about: (bool, bool, Option<u32>),
 }
 
@@ -77,7 +76,7 @@ impl RemoteReceiver {
             stream.set_write_timeout(Some(PATIENCE))
         };
         prepare().map_err(nobody)?;
-        let mut receiver = Self { address, stream: RefCell::new(BufReader::new(stream)), about: (false, false, None) };
+        let mut receiver = Self { address, stream: BufReader::new(stream), about: (false, false, None) };
         let reply = receiver.ask(COUNTS)?;
         let (machine, network) = names();
         let same_machine = !machine.is_empty() && reply.machine == machine;
@@ -85,16 +84,15 @@ impl RemoteReceiver {
         Ok(receiver)
     }
 
-    fn ask(&self, question: &str) -> Result<Reply> {
+    fn ask(&mut self, question: &str) -> Result<Reply> {
         let address = self.address;
         let gone = |why: String| {
             Error::Failed(format!("the receiver at {address} {why}; start it again and repeat the measurement"))
         };
         let mut line = String::new();
         let mut exchange = || {
-            let stream = &mut *self.stream.borrow_mut();
-            stream.get_mut().write_all(format!("{question}\n").as_bytes())?;
-            stream.take(LONGEST_ANSWER).read_line(&mut line)
+            self.stream.get_mut().write_all(format!("{question}\n").as_bytes())?;
+            (&mut self.stream).take(LONGEST_ANSWER).read_line(&mut line)
         };
         match exchange() {
             Ok(0) => return Err(gone("closed its connection".to_owned())),
@@ -118,11 +116,11 @@ impl Receiving for RemoteReceiver {
         self.address
     }
 
-    fn begin(&self) -> Result<Counts> {
+    fn begin(&mut self) -> Result<Counts> {
         Ok(self.ask(BEGIN)?.counts)
     }
 
-    fn counts(&self) -> Result<Counts> {
+    fn counts(&mut self) -> Result<Counts> {
         Ok(self.ask(COUNTS)?.counts)
     }
 
@@ -130,7 +128,7 @@ impl Receiving for RemoteReceiver {
         self.about
     }
 
-    fn drops(&self) -> Result<DropCounters> {
+    fn drops(&mut self) -> Result<DropCounters> {
         let here = DropCounters::read();
         let (same_machine, same_network, _) = self.about;
         if same_network {
