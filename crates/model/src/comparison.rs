@@ -2,12 +2,10 @@
 //! [`study`](study::study) turns that into a [`finding`].
 
 pub mod against_stored;
-pub mod boots;
 pub mod finding;
 pub mod record;
 pub mod study;
 
-pub use against_stored::study_against;
 pub use finding::CompareFinding;
 pub use record::{CompareRecord, RoundRecord, SliceRecord};
 pub use study::regimes::TWO_REGIMES;

@@ -209,7 +209,7 @@ mod tests {
             "table",
             80,
             "cost_udp_like compare_options compare_sweep compare_inconclusive compare_identical compare_unmeasured compare_three_arms \
-             compare_probed compare_explained compare_booted compare_stored compare_stored_sweep compare_empty guest_one \
+             compare_probed compare_explained compare_stored compare_stored_sweep compare_empty guest_one \
              guest_two_kernels guest_ten_jobs guest_sweep guest_sizes guest_interrupted guest_single_replicate guest_empty \
              ftq_dirty_limit ftq_quiet ftq_compared ftq_interrupted ftq_cpu ftq_many_periods ftq_empty blast_one blast_lossy blast_empty",
         ),

@@ -3,14 +3,20 @@
 //! A record consists of a header, rounds, and an end. Each is written as one line during the measurement, so that a
 //! crash does not lose it; a record without an end was cut off.
 
-use crate::envelope::Envelope;
+use super::{CompareFinding, against_stored, study};
+use crate::envelope::{Envelope, Kind};
 use crate::events::Events;
-use crate::experiment::{Experiment, WorkCounter};
+pub use crate::experiment::CacheCondition;
+use crate::experiment::{Experiment, Metric, WorkCounter};
+use crate::kind::{Extent, Misplaced, Recorded, assembled};
+use crate::limit::{Limit, Quantity};
 use crate::page_cache::CachedPages;
 use crate::probe::Descriptor;
 use crate::reading::Reading;
 use crate::record::{Canaries, Host, MeterStatus, Outcome};
 pub use crate::slice::{CaseLatency, CommandReading, CommandTotal, RoundRecord, SliceReading, SliceRecord, SliceWork};
+use crate::stored::Stored;
+use crate::stored::machine::Machine;
 use crate::unit::Nanos;
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
@@ -25,9 +31,6 @@ pub struct CompareRecord {
     /// Explaining rounds, after all others: their slices keep exact accounts, count events or are sampled, which disturbs them. Nothing else
     /// uses them.
     pub explaining: Vec<RoundRecord>,
-    /// The measured boots, in order. Each round contains one boot of each arm; the last boots may not belong to a round
-    /// yet.
-    pub boots: Vec<BootRecord>,
     /// How the experiment ended; `None` if it was cut off.
     pub end: Option<End>,
 }
@@ -74,22 +77,6 @@ pub struct CacheSetup {
     pub before: Reading<CachedPages>,
 }
 
-/// The state of the pages of the jobs' files when a slice begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CacheCondition {
-    /// All in memory.
-    Warm,
-    /// None in memory.
-    Cold,
-    /// Not controlled.
-    AsIs,
-    /// Dropped once before the first round, then not controlled (`invalidate=1`).
-    DroppedOnce,
-    /// Differs by arm: `invalidate=1` drops the pages before each slice, `invalidate=0` reads them in before it.
-    ByArm,
-}
-
 /// How a round is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -120,29 +107,6 @@ pub enum Schedule {
         /// Number of blocks of each cell in a round.
         blocks: u32,
     },
-    /// Each arm is booted once in each round, and measured as its [`BootRecord`] says.
-    Boots,
-}
-
-/// One boot of an arm.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct BootRecord {
-    /// Index of the round, from 0.
-    pub round: usize,
-    /// Index of the arm.
-    pub arm: usize,
-    /// The kernel's boot ID.
-    pub boot_id: String,
-    /// Start of its measurement, in seconds since 1970.
-    pub started_unix_seconds: f64,
-    /// The machine as booted.
-    pub host: Host,
-    /// How it was measured.
-    pub within: Schedule,
-    /// Speeds of canary operations before the measurement.
-    pub canaries: Canaries,
-    /// Caveats that were found during the measurement.
-    pub warnings: Vec<Warning>,
 }
 
 /// How it ended.
@@ -158,4 +122,90 @@ pub struct End {
     pub canaries: Canaries,
     /// Caveats that were found during the measurement.
     pub warnings: Vec<Warning>,
+}
+
+/// A line of the record.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Line {
+    /// What is known before the first round.
+    Header(Box<Header>),
+    Round(RoundRecord),
+    /// An explaining round. A version that does not know them does not take it for one of the answer.
+    Explaining(RoundRecord),
+    /// How the experiment ended.
+    End(Box<End>),
+}
+
+impl Recorded for CompareRecord {
+    const KIND: Kind = Kind::Compare;
+    type Line = Line;
+    type Plan = Experiment;
+    type Finding = CompareFinding;
+    const HAS_VALUES: bool = false;
+
+    fn assemble(envelope: Envelope, lines: Vec<Line>) -> Result<Self, Misplaced> {
+        let begin = |line| {
+            let Line::Header(header) = line else { return None };
+            let header = Header { envelope, ..*header };
+            Some(Self { header, rounds: Vec::new(), explaining: Vec::new(), end: None })
+        };
+        assembled(lines, begin, |record, line| {
+            match line {
+                Line::Round(round) => record.rounds.push(round),
+                Line::Explaining(round) => record.explaining.push(round),
+                Line::End(end) => record.end = Some(*end),
+                Line::Header(_) => return Err("is a second header".to_owned()),
+            }
+            Ok(())
+        })
+    }
+
+    fn extent(&self) -> Extent {
+        Extent { has_end: self.end.is_some(), parts: self.rounds.len(), noun: "rounds" }
+    }
+
+    fn machine(&self) -> Machine<'_> {
+        let header = &self.header;
+        let canaries = std::iter::once(&header.canaries).chain(self.end.as_ref().map(|end| &end.canaries)).collect();
+        Machine { canaries, ..Machine::of(&header.host, &header.envelope) }
+    }
+
+    fn envelope(&self) -> &Envelope {
+        &self.header.envelope
+    }
+
+    fn plan(&self) -> &Experiment {
+        &self.header.experiment
+    }
+
+    fn fits(&self, plan: &Experiment) -> Result<(), String> {
+        against_stored::fits(self, plan)
+    }
+
+    /// Drops latencies: they are most of a record, and percentiles are not compared with a stored record.
+    fn trimmed(mut self) -> Self {
+        self.rounds.iter_mut().for_each(|round| round.latencies = Vec::new());
+        self
+    }
+
+    fn study(&self, stored: Option<&Stored<Self>>) -> CompareFinding {
+        let mut finding = study(self);
+        if let Some(stored) = stored {
+            against_stored::stand_beside(&mut finding, self, stored);
+        }
+        finding
+    }
+
+    fn quantities() -> Vec<Quantity> {
+        Metric::quantities()
+    }
+
+    fn limits_mut(&mut self) -> &mut Vec<Limit> {
+        &mut self.header.experiment.limits
+    }
+
+    fn has_baseline(_: &Experiment) -> bool {
+        true
+    }
 }

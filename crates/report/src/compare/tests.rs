@@ -21,7 +21,7 @@ fn a_comparison_of_one_cell_is_one_screen() {
 #[test]
 fn what_holds_for_all_sentences_of_the_answer_is_said_once() {
     let mut finding = fixture::named("options");
-    finding.unseen_fraction = Some(0.09);
+    finding.unseen.unseen_fraction = Some(0.09);
     for metric in finding.cells[0].metrics.values_mut() {
         metric.verdict = model::stats::Verdict::NoDifference;
     }
