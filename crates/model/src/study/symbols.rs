@@ -58,11 +58,7 @@ pub(super) fn sampled_user(executions: &[Execution]) -> Option<f64> {
 }
 
 /// The functions, the largest part first, and the stacks.
-pub(super) fn study(
-    executions: &[Execution],
-    accounts: &[AccountFinding],
-    net: Option<Estimate>,
-) -> Symbols {
+pub(super) fn study(executions: &[Execution], accounts: &[AccountFinding], net: Option<Estimate>) -> Symbols {
     let exact = accounts.iter().any(|account| account.kind.is_some());
     // Without exact accounts, everything that the load may have caused is one account.
     let name = |stack: &Stack| -> Option<Name> {

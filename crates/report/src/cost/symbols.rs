@@ -126,4 +126,3 @@ fn missing(finding: &RunFinding) -> Option<Block> {
     let note = Note::new(Tone::Notice, format!("No functions: {reason}"));
     Some(Block::new("Functions", Body::Notes).with(vec![note]))
 }
-
