@@ -421,7 +421,6 @@ impl Contents {
             Self::Unknown => Ok(Vec::new()),
         }
     }
-
 }
 
 /// Reads a file that others may read too.
