@@ -343,12 +343,11 @@ impl Accounts {
             }
         }
         for (&(process, thread), task) in totals.tasks.iter().filter(|(_, task)| task.nanos != 0) {
-            let origin = self.origins.of(process, totals.parents.get(&process).copied());
             times.tasks.push(TaskUse {
                 thread,
                 process,
                 name: task.name.clone(),
-                kernel_thread: origin.kernel,
+                kernel_thread: self.origins.is_kernel(process, totals.parents.get(&process).copied()),
                 nanos: nanos(task.nanos),
             });
         }
