@@ -164,7 +164,7 @@ impl Invocation {
             Verb::Run(arguments) => arguments.job = job,
             Verb::Compare(arguments) => arguments.job = job,
             Verb::Ftq(arguments) => arguments.job = job,
-            Verb::Guest { verb: GuestVerb::Run(arguments) | GuestVerb::Prepare(arguments) } => {
+            Verb::Guest { verb: GuestVerb::Run(arguments) } => {
                 arguments.job = job;
             }
             _ => {}

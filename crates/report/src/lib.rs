@@ -34,7 +34,6 @@ pub mod limits;
 
 mod mail;
 mod markdown;
-pub mod number;
 mod parts;
 mod phrase;
 mod placement;
@@ -57,3 +56,4 @@ mod hostile;
 pub use flame_graph::folded;
 pub use format::{Finding, Format, PAGE};
 pub use ink::Ink;
+pub use model::number;

@@ -49,7 +49,7 @@ pub fn guests(plan: &GuestPlan) -> Document {
     let mut seen = Vec::new();
     for point in &plan.points {
         let (work, ios) = (work(&point.phase), point.ios.to_string());
-        let line = format!("{} on {}: {work}", point.job, point.stack);
+        let line = format!("{} on {}: {work}", point.place.job, point.place.stack);
         if !seen.contains(&line) {
             facts.push(Fact::new("Job", format!("{line}, {ios} I/Os")));
             seen.push(line);
@@ -160,7 +160,7 @@ mod tests {
     use super::{Experiment, FtqPlan, GuestPlan, Worker};
     use crate::{Format, Ink};
     use model::experiment::draft::Surroundings;
-    use model::guest::plan::Point;
+    use model::guest::plan::{Place, Point};
     use model::plan::service::Address;
     use model::plan::{Settings, parse};
     use model::unit::Nanos;
@@ -201,12 +201,14 @@ mod tests {
             parse::flags(&["--name=a", "--ioengine=null", "--size=1m"].map(str::to_owned), &Settings::default());
         let phase = phase.unwrap().phases.remove(0);
         let point = |arm: usize, kernel: &str| Point {
-            job: "a".to_owned(),
+            place: Place {
+                job: "a".to_owned(),
+                kernel: kernel.to_owned(),
+                stack: "ext4".to_owned(),
+                cell: [("depth".to_owned(), "4".to_owned())].into(),
+                ..Place::default()
+            },
             arm,
-            kernel: kernel.to_owned(),
-            stack: "ext4".to_owned(),
-            parameters: String::new(),
-            cell: [("depth".to_owned(), "4".to_owned())].into(),
             phase: phase.clone(),
             sysctls: Vec::new(),
             mount_options: None,
