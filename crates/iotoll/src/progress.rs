@@ -4,10 +4,8 @@
 use crate::arguments::is_dumb;
 use crate::standard_error;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use lab::blast::Progress as Packets;
 use lab::compare::Stage;
 use lab::ftq::{Look, Stage as Recording};
-use lab::guest::Stage as Guests;
 use lab::progress::Progress;
 use std::cell::Cell;
 use std::io::IsTerminal;
@@ -48,11 +46,7 @@ impl ProgressLine {
     }
 
     /// Shows the progress of guests.
-    pub fn show_guests(&self, event: &Guests) {
-        let text = match event {
-            Guests::Preparing(what) => what.clone(),
-            Guests::Measured(done, total) => format!("{done} of {total} guests"),
-        };
+    pub fn show_guests(&self, text: String) {
         if self.is_due(Instant::now()) {
             standard_error::say(&format!("iotoll: {text}"));
         }
@@ -78,11 +72,12 @@ impl ProgressLine {
 
     /// Shows the progress of a blast of packets.
     pub fn show_packets(&self, event: &lab::blast::Stage) {
-        let progress = match event {
+        let (rounds, of, point, delivered_per_second) = match event {
             lab::blast::Stage::Preparing(progress) => return self.draw(describe(progress)),
-            lab::blast::Stage::Measured(progress) => progress,
+            lab::blast::Stage::Measured { rounds: (done, of), point, delivered_per_second } => {
+                (done, of, point, delivered_per_second)
+            }
         };
-        let Packets { rounds, of, point, delivered_per_second } = progress;
         let rate = report::number::with_unit(report::number::COUNT, *delivered_per_second);
         self.draw(format!(
             "round {} of {of}: {} × {}, {rate} packets/s delivered",

@@ -66,20 +66,13 @@ pub enum Stage<'a> {
     /// Before the first packet.
     Preparing(progress::Progress<'a>),
     /// A point was measured.
-    Measured(Progress),
-}
-
-/// Progress of a measurement.
-#[derive(Clone, Copy, Debug)]
-pub struct Progress {
-    /// Rounds that are complete.
-    pub rounds: u32,
-    /// Rounds in all.
-    pub of: u32,
-    /// The point that was measured last.
-    pub point: Point,
-    /// Packets that were delivered to it per second.
-    pub delivered_per_second: f64,
+    Measured {
+        /// Rounds that are complete, and rounds in all.
+        rounds: (u32, u32),
+        point: Point,
+        /// Packets that were delivered per second.
+        delivered_per_second: f64,
+    },
 }
 
 /// Measures a plan.
@@ -220,9 +213,9 @@ trait Receiving {
     fn address(&self) -> SocketAddr;
 
     /// New submitters begin.
-    fn begin(&mut self) -> Result<Counts>;
+    fn begin(&self) -> Result<Counts>;
 
-    fn counts(&mut self) -> Result<Counts>;
+    fn counts(&self) -> Result<Counts>;
 
     /// Its thread, if it is one of this process.
     fn thread(&self) -> Option<u32> {
@@ -233,7 +226,7 @@ trait Receiving {
     fn about(&self) -> (bool, bool, Option<u32>);
 
     /// Counters of drops at both ends; those of one network only once.
-    fn drops(&mut self) -> Result<DropCounters> {
+    fn drops(&self) -> Result<DropCounters> {
         Ok(DropCounters::read())
     }
 }
@@ -319,9 +312,8 @@ impl Measurement<'_> {
                     let (slice, delivery) = self.slice(place, point, length)?;
                     if let (false, SliceReading::Slice { work, .. }) = (self.session.interrupted(), &slice.reading) {
                         let delivered_per_second = work.ios as f64 / work.wall_nanos.seconds().max(1e-9);
-                        let rounds = u32::try_from(number).unwrap_or(u32::MAX);
-                        let progress = Progress { rounds, of: self.plan.rounds, point, delivered_per_second };
-                        (self.observer)(Stage::Measured(progress));
+                        let rounds = (u32::try_from(number).unwrap_or(u32::MAX), self.plan.rounds);
+                        (self.observer)(Stage::Measured { rounds, point, delivered_per_second });
                     }
                     Some((slice, Some(delivery)))
                 }
@@ -356,11 +348,11 @@ impl Measurement<'_> {
         submitters.go();
         self.session.settings.interruption.sleep(self.plan.warm_up.duration());
         let before = Box::new(self.meters.begin_slice());
-        let first = Instantaneous::read(self.receiving.as_mut(), &submitters)?;
+        let first = Instantaneous::read(self.receiving.as_ref(), &submitters)?;
         self.session.settings.interruption.sleep(length);
         let owners = self.owners(submitters.threads());
         let after = Box::new(self.meters.end_slice(owners));
-        let last = Instantaneous::read(self.receiving.as_mut(), &submitters)?;
+        let last = Instantaneous::read(self.receiving.as_ref(), &submitters)?;
         let (sent, failed) = submitters.end();
         let counted = self.drained(sent, &counts, &drops)?;
         let delivered = last.received.saturating_sub(first.received);
@@ -425,7 +417,7 @@ struct Instantaneous {
 }
 
 impl Instantaneous {
-    fn read(receiving: &mut dyn Receiving, submitters: &Submitters) -> Result<Self> {
+    fn read(receiving: &dyn Receiving, submitters: &Submitters) -> Result<Self> {
         let asked = monotonic_nanos();
         let received = receiving.counts()?.received;
         let answered = monotonic_nanos();

@@ -1,5 +1,7 @@
 //! Errors of a measurement: what, where, and how to fix it, in one line.
 
+use model::plan::JobPlan;
+use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -9,17 +11,6 @@ pub enum Error {
     /// A file or device.
     #[error("{}: {what}: {source}{mend}", path.display())]
     File {
-        path: PathBuf,
-        /// What was being done.
-        what: String,
-        /// The error of the system.
-        source: io::Error,
-        /// How to fix it; empty, or begins with "; ".
-        mend: String,
-    },
-    /// A record could not be written or continued.
-    #[error("{}: {what}: {source}{mend}", path.display())]
-    Record {
         path: PathBuf,
         /// What was being done.
         what: String,
@@ -50,17 +41,6 @@ pub enum Error {
     /// A signal ended it before anything was measured.
     #[error("interrupted {0}: nothing was measured; files that iotoll made are removed")]
     Interrupted(String),
-    /// An operation of a job failed.
-    #[error("job '{job}': {what}: {source}{mend}")]
-    Job {
-        job: String,
-        /// What was being done.
-        what: String,
-        /// The error of the system.
-        source: io::Error,
-        /// How to fix it; empty, or begins with "; ".
-        mend: String,
-    },
     /// A meter, a thread or another part of iotoll itself failed.
     #[error("{what}: {source}{}", limit(.source))]
     Instrument {
@@ -89,13 +69,22 @@ impl Error {
             Some(Errno::NOENT | Errno::EXIST | Errno::ROFS) => "; choose another --out".to_owned(),
             _ => mend(&source),
         };
-        Self::Record { path: path.to_owned(), what: what.into(), source, mend }
+        Self::Failed(format!("{}: {}: {source}{mend}", path.display(), what.into()))
+    }
+
+    /// What a job asks for is refused.
+    pub(crate) fn refused(plan: &JobPlan, why: impl Display) -> Self {
+        Self::Refused(format!("job '{}': {why}", plan.name))
+    }
+
+    /// The same because of a file or device.
+    pub(crate) fn refused_file(plan: &JobPlan, path: &Path, why: impl Display) -> Self {
+        Self::refused(plan, format_args!("{} {why}", path.display()))
     }
 
     /// An operation of a job failed.
     pub fn job(job: &str, what: impl Into<String>, source: io::Error) -> Self {
-        let mend = mend(&source);
-        Self::Job { job: job.to_owned(), what: what.into(), source, mend }
+        Self::Failed(format!("job '{job}': {}: {source}{}", what.into(), mend(&source)))
     }
 
     /// A part of iotoll failed.

@@ -75,8 +75,6 @@ codes! {
         "send more slowly, or enlarge the receive buffer";
     LossUnknown: "The number of packets that were lost is unknown, because the measured side does not learn it.",
         "measure the receiving side, too";
-    FlushesApart: "Flushes of a block device are many, and some of its writes may be among them.",
-        "let the program report its I/Os";
     OtherNamespace: "A command runs in another network namespace than iotoll, whose counters and settings do not \
         reach it.",
         "start iotoll in that namespace";
@@ -136,7 +134,6 @@ codes! {
         "run longer";
     RoundsCorrelated: "Consecutive rounds of a comparison resemble each other.", "run longer";
     WindowsCorrelated: "Consecutive windows of a run, or executions of a command, resemble each other.", "run longer";
-    NoBoot: "The machine was not rebooted between two measurements of an arm.", "reboot between the measurements";
     NoSteadyState: "The rate of all arms together did not reach a steady state.", "run longer";
     PlacementModes: "The load ran at two rates: one while its two busiest threads shared a CPU, another while they \
         did not.",

@@ -11,7 +11,6 @@
 //! This crate computes no statistics: every number is already in the finding, and only its unit may change. It prints
 //! nothing: a report is a `String`, and the binary decides where it goes.
 
-mod annotation;
 mod blast;
 mod change;
 mod compare;
@@ -35,7 +34,6 @@ pub mod limits;
 
 mod mail;
 mod markdown;
-pub mod number;
 mod parts;
 mod phrase;
 mod placement;
@@ -55,7 +53,7 @@ mod examples;
 #[cfg(test)]
 mod hostile;
 
-pub use annotation::Annotation;
 pub use flame_graph::folded;
 pub use format::{Finding, Format, PAGE};
 pub use ink::Ink;
+pub use model::number;

@@ -148,7 +148,7 @@ pub(super) fn study(
         (Metric::Cycles, told(per_second.map(|cost| cost.net.scaled(an_execution)))),
         (Metric::Seconds, told(per_work::seconds(executions))),
     ];
-    let functions = symbols::study(record, executions, &accounts, net);
+    let functions = symbols::study(executions, &accounts, net);
     let basis = per_io.or(per_second);
     let mut found = PhaseFinding {
         jobs: distinct(executions.iter().flat_map(|execution| &execution.jobs).map(|job| job.name.clone())),

@@ -104,7 +104,6 @@ fn remarks(job: &JobFinding) -> Option<String> {
     if job.errors > 1 {
         parts.push(format!("{} errors", job.errors));
     }
-    parts.extend(job.flushes.map(|flushes| format!("{flushes} flushes, which are not I/Os")));
     match job.all.lost {
         Some(0) => {}
         Some(lost) => parts.push(format!("{lost} packets were lost")),

@@ -1,6 +1,6 @@
 //! Why a plan was refused: all that is wrong with it, a line each.
 
-use crate::plan::value::{Effect, Quoted};
+use crate::plan::value::{Effect, Quoted, Wrong};
 use std::fmt::{self, Display};
 
 /// All that is wrong with a plan, in the order of the text. Displayed as a line for each, without control characters.
@@ -35,9 +35,9 @@ impl Refused {
 
     /// What to do where a job uses options or engines of fio that iotoll does not have; `None` if that is not the cause.
     pub fn advice(&self) -> Option<String> {
-        let unsupported = || self.errors().filter(|error| error.unsupported.is_some());
+        let unsupported = || self.errors().filter(|error| error.wrong.unsupported.is_some());
         unsupported().next()?;
-        let harmless = unsupported().filter(|error| error.unsupported == Some(Effect::None)).count();
+        let harmless = unsupported().filter(|error| error.wrong.unsupported == Some(Effect::None)).count();
         let all = self.errors().count();
         let leave_out = match harmless {
             0 => String::new(),
@@ -64,14 +64,17 @@ impl Display for Refused {
 pub struct ParseError {
     /// Where the error is.
     pub place: Place,
-    /// What was refused.
-    pub subject: Subject,
+    /// What was refused: an option, a section, or an argument that is no option.
+    pub kind: &'static str,
+    pub name: String,
     /// The reason, and what was expected.
-    pub message: String,
-    /// The word that was probably meant.
-    pub suggestion: Option<String>,
-    /// For an option of fio that iotoll does not have: what it changes.
-    pub unsupported: Option<Effect>,
+    pub wrong: Wrong,
+}
+
+impl ParseError {
+    pub(super) fn option(name: &str, place: &Place, wrong: Wrong) -> Self {
+        Self { place: place.clone(), kind: "option", name: name.to_owned(), wrong }
+    }
 }
 
 /// Where an error is.
@@ -94,32 +97,19 @@ pub enum Place {
     Experiment(String),
 }
 
-/// What was refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Subject {
-    Option(String),
-    Section(String),
-    /// A word on the command line that is not an option.
-    Argument(String),
-}
-
 impl Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (kind, name) = match &self.subject {
-            Subject::Option(name) => ("option", name),
-            Subject::Section(name) => ("section", name),
-            Subject::Argument(name) => ("argument", name),
-        };
-        let flag = kind == "option" && matches!(self.place, Place::Flag | Place::Override | Place::Verb(_));
-        match &self.place {
+        let Self { place, kind, name, wrong } = self;
+        let flag = *kind == "option" && matches!(place, Place::Flag | Place::Override | Place::Verb(_));
+        match place {
             Place::Line { file, line } => write!(f, "{}:{line}: ", OneLine(file))?,
             Place::Flag | Place::Override => {}
             Place::Verb(within) | Place::Experiment(within) => write!(f, "{}: ", OneLine(within))?,
         }
         let dashes = if flag { "--" } else { "" };
         write!(f, "{kind} {}", Quoted(&format!("{dashes}{name}")))?;
-        write!(f, ": {}", self.message)?;
-        match &self.suggestion {
+        write!(f, ": {wrong}")?;
+        match &wrong.suggestion {
             Some(word) => write!(f, "; did you mean {}?", Quoted(word)),
             None => Ok(()),
         }
