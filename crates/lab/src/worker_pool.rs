@@ -422,7 +422,6 @@ fn job_record(
         copy,
         group: 0,
         mixed: None,
-        flushes: None,
         lost: None,
         uncounted: false,
         group_reporting: plan.reporting.group,

@@ -13,7 +13,7 @@ use crate::kind::Head;
 use crate::page_cache::CacheFinding;
 use crate::placement::PlacementFinding;
 use crate::probe::Kind;
-use crate::profile::{AnnotatedFinding, ProfileFinding, StackFinding, SymbolFinding};
+use crate::profile::{ProfileFinding, StackFinding, SymbolFinding};
 use crate::record::{Canaries, Exit, TaskOwner};
 use crate::stats::Estimate;
 use serde::{Deserialize, Serialize};
@@ -208,8 +208,6 @@ pub struct PhaseFinding {
     pub symbols: Vec<SymbolFinding>,
     /// Their stacks of calls.
     pub stacks: Vec<StackFinding>,
-    /// The instructions of the functions with the largest part.
-    pub annotated: Vec<AnnotatedFinding>,
     /// How good the profile is; `null` without one.
     pub profile: Option<ProfileFinding>,
     /// How often each event happened on the machine for an I/O, net of the background, by its name (`events`). System calls that did not

@@ -242,20 +242,6 @@ fn after(change: impl Fn(&Path, String) -> String) -> (Scene, String, Option<Str
     (scene, said, fs::read_to_string(&ledger).ok())
 }
 
-#[test]
-fn an_entry_that_is_not_understood_stays_in_the_ledger() {
-    let unknown = "{\"add\":[99,{\"unmount\":{\"path\":\"/mnt\"}}]}\n";
-    let (scene, said, ledger) = after(|_, text| text.replace("may_be_on", "may_be_off") + unknown);
-    assert!(said.contains("set back") && said.contains("2 of its entries are not understood"), "{said}");
-    assert_eq!(scene.folder.read("knob"), b"found\n", "the entry that is understood is undone");
-    let ledger = ledger.unwrap();
-    assert!(ledger.contains("may_be_off") && ledger.ends_with(unknown) && !ledger.contains("restore"), "{ledger}");
-    // It is still there, and still said, after another start.
-    assert!(scene.next().contains("2 of its entries are not understood"));
-    assert_eq!(fs::read_to_string(&scene.folder.ledgers()[0]).unwrap(), ledger);
-    assert!(scene.left_behind()["found"].as_str().unwrap().contains("not understood"));
-}
-
 /// The kernel takes a while to end a process with much memory, and closes its files last.
 #[test]
 fn a_start_while_the_killed_ones_are_still_ending_finds_what_they_left() {
@@ -304,7 +290,12 @@ mod long {
             std::os::unix::fs::chown(path, Some(65534), None).unwrap();
             text
         };
-        let mut cases = vec![("its schema is 'iotoll.ledger/3'", newer), ("other users can write to it", open)];
+        let unknown: Change = &|_, text| text + "{\"add\":[99,{\"unmount\":{\"path\":\"/mnt\"}}]}\n";
+        let mut cases = vec![
+            ("its schema is 'iotoll.ledger/4'", newer),
+            ("is not understood", unknown),
+            ("other users can write to it", open),
+        ];
         match rustix::process::geteuid().is_root() {
             true => cases.push(("belongs to user 65534, not 0", theirs)),
             false => skip("only root can make a ledger of another user"),

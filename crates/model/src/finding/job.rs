@@ -42,8 +42,6 @@ pub struct JobFinding {
     /// Results of the I/Os of a foreign command whose direction is unknown (fio's `unified_rw_reporting=1`, `--ios`, `--count`); `null` if
     /// there are none.
     pub mixed: Option<DirectionFinding>,
-    /// Flushes of the write cache of the device that `--count block:` names, which are not among its I/Os; `null` if they are not counted.
-    pub flushes: Option<u64>,
     /// Number of fsync and fdatasync calls.
     pub syncs: u64,
     /// Blocks that were checked; `null` if the job does not verify. Those that a job reads back when it has written everything are

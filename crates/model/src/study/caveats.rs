@@ -57,7 +57,6 @@ pub(super) fn add(record: &Record, finding: &mut RunFinding) {
         few_samples(job, &mut found);
         found.extend(packets_lost(job));
         found.extend(loss_unknown(&job.name, job.read.lost.zip(job.write.lost).is_some()));
-        found.extend(flushes_apart(job));
     }
     canaries(&finding.canaries, &mut found);
     found.append(&mut finding.head.warnings);
@@ -138,24 +137,6 @@ pub(crate) fn lost_packets(name: &str, sent: (u64, u64), came: (u64, u64)) -> Op
         return None;
     };
     Some(Warning::new(Code::PacketsLost, message))
-}
-
-/// Part of the I/Os that flushes are from which on there is a caveat.
-const MANY_FLUSHES: f64 = 0.02;
-
-/// The kernel's counter of writes contains requests that only flush, but does not say how many.
-fn flushes_apart(job: &JobFinding) -> Option<Warning> {
-    let flushes = job.flushes.filter(|flushes| *flushes as f64 > MANY_FLUSHES * job.ios as f64)?;
-    let message = format!(
-        "{}: {flushes} flushes are not among the {} I/Os; that is exact if each of them was a request of its own (fsync of a file that keeps \
-         its size, or of the device), but a write that flushes too, as that of a file system's log, is then missing: there were between \
-         {} and {} I/Os",
-        job.name,
-        job.ios,
-        job.ios,
-        job.ios.saturating_add(flushes)
-    );
-    Some(Warning::new(Code::FlushesApart, message))
 }
 
 /// Why a cost is wrong whose whole interval is below what the load's own threads used: the whole machine cannot have done less.

@@ -125,7 +125,6 @@ fn finding(jobs: &[&JobRecord], executions: usize, clock: Hertz) -> JobFinding {
         write: DirectionFinding { lost: lost(|lost| lost.write), ..direction(|job| &job.write) },
         trim: direction(|job| &job.trim),
         mixed: (!mixed.is_empty()).then(|| of_parts(mixed)),
-        flushes: jobs.iter().filter_map(|job| job.flushes).reduce(u64::saturating_add),
         syncs: sum(|job| job.syncs),
         verified: jobs.iter().filter_map(|job| job.verified).reduce(Verified::and),
         thread_cycles_per_io: thread.filter(|_| ios > 0).map(|nanos| nanos.seconds() * clock.0 / ios as f64),

@@ -117,7 +117,7 @@ pub(super) fn study(
         several => regimes::of_executions(several, headline, rates),
     };
     let accounts = accounts::study(executions, total, work.ios, cycles_outside_io, rates);
-    let sampled = symbols::study(record, executions, &accounts, net);
+    let sampled = symbols::study(executions, &accounts, net);
     let mut counted = events::study(record, executions);
     // Both count the same; on one sheet it is one figure.
     if counted.per_io.remove(CONTEXT_SWITCHES).is_some() {
@@ -171,7 +171,6 @@ pub(super) fn study(
         by_meter_detail: readings.iter().map(|reading| detail(reading, thread, &work, executions, rates)).collect(),
         symbols: sampled.symbols,
         stacks: sampled.stacks,
-        annotated: sampled.annotated,
         profile: sampled.profile,
         accounts,
         events_per_io: counted.per_io,

@@ -186,7 +186,6 @@ pub(super) fn withhold_means(phase: &mut PhaseFinding) {
     phase.accounts.clear();
     phase.symbols.clear();
     phase.stacks.clear();
-    phase.annotated.clear();
 }
 
 /// A caveat about the step, and how to exclude the first regime.

@@ -103,7 +103,6 @@ fn remarks(job: &JobFinding) -> Option<String> {
     if job.errors > 1 {
         parts.push(format!("{} errors", job.errors));
     }
-    parts.extend(job.flushes.map(|flushes| format!("{flushes} flushes, which are not I/Os")));
     let short = job.read.short.saturating_add(job.write.short).saturating_add(job.trim.short);
     match job.read.lost.zip(job.write.lost) {
         Some((read, write)) if read.saturating_add(write) > 0 => {

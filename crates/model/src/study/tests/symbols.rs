@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::account::{Account, AccountKind, Accounts, TaskOwner};
-use crate::profile::{Function, Instruction, Listing, Profile, Stack};
+use crate::profile::{Function, Profile, Stack};
 
 type Charged<'a> = (AccountKind, Option<TaskOwner>, &'a str);
 
@@ -32,20 +32,6 @@ fn profile(stacks: &[(Charged<'_>, &[u32], u64)]) -> Option<Box<Profile>> {
             function("net_rx_action", true),
         ],
         stacks: stacks.iter().map(stack).collect(),
-        instructions: vec![
-            Instruction { function: 1, offset: 1, samples: 4 },
-            Instruction { function: 1, offset: 7, samples: 40 },
-            Instruction { function: 1, offset: 9, samples: 16 },
-        ],
-        listings: vec![Listing {
-            function: 1,
-            lines: vec![
-                (0, "push %rbx".to_owned()),
-                (1, "lock incl (%rax)".to_owned()),
-                (7, "rep movsb (%rsi),(%rdi)".to_owned()),
-                (9, "ret".to_owned()),
-            ],
-        }],
         lost: 2,
         ..Profile::default()
     }))
@@ -162,19 +148,6 @@ fn without_accounts_all_that_the_load_causes_is_one() {
     assert!(phase.symbols.iter().all(|symbol| symbol.account == "all that the workload causes"));
 }
 
-#[test]
-fn an_instruction_has_the_samples_at_the_next_one_and_a_repeated_one_its_own() {
-    let phase = studied(true);
-    let [worker] = phase.annotated.as_slice() else { panic!("{:?}", phase.annotated) };
-    assert_eq!((worker.symbol.as_str(), worker.samples), ("work;er", 6 * 60));
-    let told: Vec<_> = worker
-        .lines
-        .iter()
-        .map(|line| (line.instruction.as_str(), (line.cycles_per_io / worker.cycles_per_io * 60.0).round()))
-        .collect();
-    assert_eq!(told, [("push %rbx", 4.0), ("lock incl (%rax)", 0.0), ("rep movsb (%rsi),(%rdi)", 56.0), ("ret", 0.0)]);
-}
-
 /// One window of a few samples: two functions of five and four of them, and three of one each.
 #[test]
 fn functions_of_few_samples_are_one_row() {
@@ -195,5 +168,4 @@ fn functions_of_few_samples_are_one_row() {
     // Two of 42 samples of 80 % of the cost, and the one of the other 20 %.
     assert!((rest.share - (0.8 * 2.0 / 42.0 + 0.2)).abs() < 1e-9, "{rest:?}");
     assert!(rest.cycles_per_io.low.unwrap() < rest.cycles_per_io.value);
-    assert_eq!(phase.annotated.len(), 1);
 }
