@@ -166,7 +166,6 @@ fn schedule(schedule: Schedule) -> &'static str {
         Schedule::WholeRounds { .. } => "whole rounds",
         Schedule::SlicedCommands { .. } => "slices of commands",
         Schedule::Executions => "executions",
-        Schedule::Boots => "boots",
     }
 }
 

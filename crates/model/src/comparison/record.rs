@@ -5,6 +5,7 @@
 
 use crate::envelope::Envelope;
 use crate::events::Events;
+pub use crate::experiment::CacheCondition;
 use crate::experiment::{Experiment, WorkCounter};
 use crate::page_cache::CachedPages;
 use crate::probe::Descriptor;
@@ -25,9 +26,6 @@ pub struct CompareRecord {
     /// Explaining rounds, after all others: their slices keep exact accounts, count events or are sampled, which disturbs them. Nothing else
     /// uses them.
     pub explaining: Vec<RoundRecord>,
-    /// The measured boots, in order. Each round contains one boot of each arm; the last boots may not belong to a round
-    /// yet.
-    pub boots: Vec<BootRecord>,
     /// How the experiment ended; `None` if it was cut off.
     pub end: Option<End>,
 }
@@ -74,22 +72,6 @@ pub struct CacheSetup {
     pub before: Reading<CachedPages>,
 }
 
-/// The state of the pages of the jobs' files when a slice begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CacheCondition {
-    /// All in memory.
-    Warm,
-    /// None in memory.
-    Cold,
-    /// Not controlled.
-    AsIs,
-    /// Dropped once before the first round, then not controlled (`invalidate=1`).
-    DroppedOnce,
-    /// Differs by arm: `invalidate=1` drops the pages before each slice, `invalidate=0` reads them in before it.
-    ByArm,
-}
-
 /// How a round is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -120,29 +102,6 @@ pub enum Schedule {
         /// Number of blocks of each cell in a round.
         blocks: u32,
     },
-    /// Each arm is booted once in each round, and measured as its [`BootRecord`] says.
-    Boots,
-}
-
-/// One boot of an arm.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct BootRecord {
-    /// Index of the round, from 0.
-    pub round: usize,
-    /// Index of the arm.
-    pub arm: usize,
-    /// The kernel's boot ID.
-    pub boot_id: String,
-    /// Start of its measurement, in seconds since 1970.
-    pub started_unix_seconds: f64,
-    /// The machine as booted.
-    pub host: Host,
-    /// How it was measured.
-    pub within: Schedule,
-    /// Speeds of canary operations before the measurement.
-    pub canaries: Canaries,
-    /// Caveats that were found during the measurement.
-    pub warnings: Vec<Warning>,
 }
 
 /// How it ended.

@@ -129,7 +129,7 @@ pub(in crate::comparison) fn record(
         canaries: canaries(),
         warnings: Vec::new(),
     };
-    CompareRecord { header, rounds, explaining: Vec::new(), boots: Vec::new(), end: Some(end) }
+    CompareRecord { header, rounds, explaining: Vec::new(), end: Some(end) }
 }
 
 /// An axis of a sweep.
@@ -246,7 +246,7 @@ fn fallback_targets_are_used_everywhere() {
     let found = study(&record);
     assert_eq!(found.rules.targets, [Metric::CyclesPerIo, Metric::Iops]);
     assert_eq!(found.targets, [Metric::Cycles, Metric::Seconds]);
-    assert!(found.crossovers.iter().any(|place| place.metric == "cycles"), "{:?}", found.crossovers);
+    assert!(found.sweep.crossovers.iter().any(|place| place.metric == "cycles"), "{:?}", found.sweep.crossovers);
     let mut progress = Progress::new(&record.header);
     record.rounds.iter().for_each(|round| progress.add(round));
     assert!(found.targets.contains(&progress.standing().unwrap().metric));
@@ -288,7 +288,7 @@ fn a_sweep_finds_where_the_candidate_starts_to_win() {
     };
     let found = study(&record(experiment, 12, load));
     assert_eq!(found.cells.len(), 4);
-    let place = found.crossovers.iter().find(|place| place.metric == "cycles_per_io").unwrap();
+    let place = found.sweep.crossovers.iter().find(|place| place.metric == "cycles_per_io").unwrap();
     let value = place.value.unwrap();
     assert!((24_000.0..44_000.0).contains(&value), "{place:?}");
     assert!(
@@ -296,7 +296,7 @@ fn a_sweep_finds_where_the_candidate_starts_to_win() {
             && value < place.high.unwrap()
             && place.words.contains("candidate is better above it")
     );
-    let line = found.lines.iter().find(|line| line.arm == "baseline").unwrap();
+    let line = found.sweep.lines.iter().find(|line| line.arm == "baseline").unwrap();
     assert!((line.per_io.value - 2012.0).abs() < 20.0 && (line.per_byte.value - 0.125).abs() < 0.001, "{line:?}");
 }
 
@@ -314,14 +314,14 @@ fn a_sweep_over_submitters_finds_the_serial_part() {
         Load { nanos_per_io: 100, ios: ios + wobble(round, case) * 10 }
     };
     let mut record = record(experiment, 12, load);
-    let found = study(&record).scalability;
+    let found = study(&record).sweep.scalability;
     assert!(
         found
             .iter()
             .all(|curve| curve.words == "no fit: 2 of the numbers are within this machine's 2 CPUs, 5 are needed")
     );
     record.header.host.cpus = 6;
-    let found = study(&record).scalability;
+    let found = study(&record).sweep.scalability;
     let of = |arm: &str| found.iter().find(|curve| curve.arm == arm).unwrap();
     let (serial, free) = (of("baseline"), of("candidate"));
     assert!((serial.contention.unwrap().value - 0.2).abs() < 0.01, "{serial:?}");
@@ -581,9 +581,9 @@ fn missing_values_are_not_precise() {
     assert!(!standing(&silent).precise);
 }
 
-/// The header is of another boot, with half the CPUs of this one.
+/// The header has half the CPUs of these rounds.
 #[test]
-fn a_boot_is_studied_with_its_own_cpus() {
+fn a_round_is_studied_with_its_own_cpus() {
     let load = |_, case: usize| Load { nanos_per_io: if case == 0 { 1000 } else { 1100 }, ios: 40_000 };
     let small = study(&record(experiment(Draft::default()), 12, load));
     let mut large = record(experiment(Draft::default()), 12, load);
