@@ -111,11 +111,6 @@ impl RoundRunner<'_> {
         }
     }
 
-    /// The time that they get after others that took this long: together, the share of the whole.
-    fn time(&self, took: Duration) -> Duration {
-        took / (self.share() - 1)
-    }
-
     /// Such rounds; `None` if there are none.
     fn explaining(&self, schedule: Schedule, time: Duration, round: Duration) -> Option<(Schedule, Duration)> {
         (!self.turns(schedule).is_empty()).then(|| shortened(schedule, time, round))
@@ -141,7 +136,8 @@ impl RoundRunner<'_> {
         observer: Observer,
     ) -> Outcome {
         let round = took.div_f64(record.rounds.len().max(1) as f64);
-        let (time, begun) = (self.time(took), Instant::now());
+        // Together with the others, they get their share of the whole.
+        let (time, begun) = (took / (self.share() - 1), Instant::now());
         let Some((schedule, mut length)) = self.explaining(schedule, time, round) else { return Outcome::Completed };
         // A comparison that ended early has time left for the fewest.
         let available = time.max(budget.saturating_sub(took));

@@ -29,6 +29,7 @@ use crate::record::{Host, Outcome};
 use crate::slice::rounds::{Choice, MeasuredSlices, SliceCost};
 use crate::stats::stopping::Goal;
 use crate::stats::{Estimate, LogRatio, confidence_of_each, stopping};
+use crate::unit::Nanos;
 use crate::warning::{Code, gravest_first};
 use change::{Comparison, Found, Judge, is_target};
 use regimes::Regimes;
@@ -342,33 +343,34 @@ fn method(record: View, warm_up: &WarmUp) -> String {
     };
     let drawn = record.rounds.iter().any(|round| !round.cpus.is_empty());
     let shared = if drawn { ", all arms on the same CPUs, drawn for each round" } else { "" };
-    match record.header.schedule {
-        Schedule::Slices { slice_nanos, warm_up_nanos, blocks } => format!(
-            "{rounds} with fresh worker processes{shared}, each of {blocks} {} of one {:.0} ms slice per arm and one of \
-             the idle machine in random order, {:.0} ms before each discarded{switched}; stalls that occur fewer than three times \
-             are not seen; ended: {ended}",
+    let in_blocks = |who: &str, slice: Nanos, blocks: u32, alone: &str, discarded: Nanos, when: &str| {
+        format!(
+            "{rounds} with {who}{shared}, each of {blocks} {} of one {:.0} ms slice per arm and one {alone} in random order, {:.0} ms {when} \
+             discarded{switched}",
             if blocks == 1 { "block" } else { "blocks" },
-            slice_nanos.seconds() * 1e3,
-            warm_up_nanos.seconds() * 1e3
-        ),
+            slice.seconds() * 1e3,
+            discarded.seconds() * 1e3
+        )
+    };
+    let how = match record.header.schedule {
+        Schedule::Slices { slice_nanos, warm_up_nanos, blocks } => {
+            let who = "fresh worker processes";
+            in_blocks(who, slice_nanos, blocks, "of the idle machine", warm_up_nanos, "before each")
+                + "; stalls that occur fewer than three times are not seen"
+        }
         Schedule::WholeRounds { slice_nanos } => format!(
-            "{rounds}, each with every arm once for {} in random order, with fresh workers{shared}, \
-             including a sync of the written data; ended: {ended}",
+            "{rounds}, each with every arm once for {} in random order, with fresh workers{shared}, including a sync of the written data",
             in_words(slice_nanos.seconds())
         ),
-        Schedule::SlicedCommands { slice_nanos, guard_nanos, blocks } => format!(
-            "{rounds} with freshly started commands that take turns (all others frozen){shared}, each of {blocks} {} of one {:.0} ms \
-             slice per arm and one with all frozen in random order, {:.0} ms after each switch discarded{switched}; \
-             ended: {ended}",
-            if blocks == 1 { "block" } else { "blocks" },
-            slice_nanos.seconds() * 1e3,
-            guard_nanos.seconds() * 1e3
-        ),
+        Schedule::SlicedCommands { slice_nanos, guard_nanos, blocks } => {
+            let who = "freshly started commands that take turns (all others frozen)";
+            in_blocks(who, slice_nanos, blocks, "with all frozen", guard_nanos, "after each switch")
+        }
         Schedule::Executions => format!(
-            "{rounds}, each with one execution of every command in random order, so the interval covers the \
-             variation between executions; ended: {ended}"
+            "{rounds}, each with one execution of every command in random order, so the interval covers the variation between executions"
         ),
-    }
+    };
+    format!("{how}; ended: {ended}")
 }
 
 /// "kept accounts, counted events or sampled stacks".
