@@ -7,7 +7,6 @@ use crate::failure::bad;
 use crate::input::{Inputs, is_toml};
 use crate::measure::{self, Asked, Measurement, Services, fresh_seed};
 use crate::progress::ProgressLine;
-use crate::run::files_and_options;
 use crate::stdout;
 use clap::Args;
 use lab::service::Addresses;
@@ -21,6 +20,7 @@ use model::experiment::{
 };
 use model::limit::Limit;
 use model::plan::Settings;
+use model::plan::parse::files_and_options;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -215,10 +215,15 @@ fn experiment(arguments: &CompareArguments, inputs: &Inputs) -> anyhow::Result<(
     draft.limits.extend(arguments.rules.fail_on.iter().cloned());
     draft.services.extend(arguments.observed.session.service.iter().cloned());
     let addresses = measure::addresses(&draft.services)?;
-    let (unknown_options, device_writes) = arguments.choices.choices();
-    let (environment, included) = (&|name: &str| inputs.variable(name), &|path: &str| inputs.included(Path::new(path)));
-    let settings = Settings { environment, included, unknown_options, device_writes, ..Settings::default() };
-    let surroundings = Surroundings { settings, address: &|name| addresses.of(name) };
+    let surroundings = Surroundings {
+        settings: Settings {
+            environment: &|name| inputs.variable(name),
+            ignore_unknown: arguments.choices.ignore_unknown,
+            device_writes: arguments.choices.allow_device_write,
+            ..Settings::default()
+        },
+        address: &|name| addresses.of(name),
+    };
     let experiment = draft.resolve(&surroundings).map_err(|error| match error {
         DraftError::Job(refused) => refused.into(),
         error => bad(error.to_string()),
