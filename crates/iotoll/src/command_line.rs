@@ -302,21 +302,6 @@ mod tests {
         }
     }
 
-    /// The experiment was defined when it was started. The other flags only decide how it is shown.
-    #[test]
-    fn resume_refuses_every_flag_that_defines_the_experiment() {
-        let command = CommandLine::command();
-        let compare = command.find_subcommand("compare").unwrap();
-        let resume = compare.get_arguments().find(|argument| argument.get_id() == "resume").unwrap();
-        let conflicts = compare.get_arg_conflicts_with(resume);
-        let others: Vec<&str> = compare
-            .get_arguments()
-            .filter(|argument| !conflicts.iter().any(|other| other.get_id() == argument.get_id()))
-            .map(|argument| argument.get_id().as_str())
-            .collect();
-        assert_eq!(others, ["resume", "same_boot", "format", "full", "color", "quiet"]);
-    }
-
     /// The parser names the keys that it knows where it meets another one.
     #[test]
     fn every_key_of_an_experiment_file_is_in_the_help() {

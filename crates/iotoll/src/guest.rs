@@ -15,6 +15,7 @@ use lab::guest::tool::Care;
 use lab::session::Settings as Session;
 use lab::workload::target::Created;
 use model::experiment::{Axis, Rules};
+use model::experiment_kind::ExperimentKind;
 use model::guest::draft::{Draft, JobDraft};
 use model::guest::plan::MODULE;
 use model::guest::{GuestPlan, GuestRecord};
@@ -139,7 +140,7 @@ fn plan(arguments: &GuestRunArguments, inputs: &Inputs) -> anyhow::Result<GuestP
     let mut draft = match files.as_slice() {
         [file] => {
             let text = inputs.job_file(Path::new(file))?;
-            if is_toml(file) || Draft::is_in(&text) {
+            if is_toml(file) || ExperimentKind::of(file, &text) == Ok(ExperimentKind::Guest) {
                 if let Some(option) = options.first() {
                     return Err(bad(format!(
                         "'--{option}': job options do not apply to an experiment file; write it into {file}"

@@ -30,11 +30,6 @@ impl Saving {
         self.0.as_ref().map(|(_, saver)| saver.clone()).unwrap_or_default()
     }
 
-    /// The folder, if there is one.
-    pub fn folder(&self) -> Option<&Path> {
-        self.0.as_ref().map(|(folder, _)| folder.path.as_path())
-    }
-
     /// Removes what was made, if nothing was measured.
     pub fn abandon(&self) {
         if let Some((folder, saver)) = &self.0 {
@@ -51,13 +46,11 @@ impl Saving {
 
     /// Where a record is that was saved while it grew.
     pub fn grown(&self) -> Option<Saved> {
-        self.folder().map(grown_in)
+        self.0.as_ref().map(|(folder, _)| {
+            let path = folder.path.join(RECORD);
+            Saved { folder: folder.path.clone(), path, instead: None }
+        })
     }
-}
-
-/// The record in `folder`, saved while it grew.
-pub fn grown_in(folder: &Path) -> Saved {
-    Saved { folder: folder.to_owned(), path: folder.join(RECORD), instead: None }
 }
 
 /// Writes a profile, if there is one, for programs that draw and compare profiles.

@@ -6,7 +6,7 @@ use crate::phrase::{tied, units_tied};
 use crate::provenance;
 use crate::shell::command;
 use crate::workload::options;
-use model::experiment::{Axis, Cache, Experiment, Metric, Rules, Work};
+use model::experiment::{Axis, CacheCondition, Experiment, Metric, Rules, Work};
 use model::ftq::FtqPlan;
 use model::ftq::record::Worker;
 use model::guest::GuestPlan;
@@ -90,9 +90,9 @@ fn sweep(experiment: &Experiment) -> Vec<Fact> {
 /// What is the same for all arms.
 fn conditions(experiment: &Experiment) -> Vec<Fact> {
     let cache = experiment.cache.map(|cache| match cache {
-        Cache::Warm => "warm: the files are read in first and kept in memory",
-        Cache::Cold => "cold: the files are dropped before each slice",
-        Cache::AsIs => "not controlled",
+        CacheCondition::Warm => "warm: the files are read in first and kept in memory",
+        CacheCondition::Cold => "cold: the files are dropped before each slice",
+        _ => "not controlled",
     });
     let around = &experiment.around;
     let shell = [("Setup", &around.setup), ("Prepare", &around.prepare), ("Cleanup", &around.cleanup)];
@@ -100,10 +100,6 @@ fn conditions(experiment: &Experiment) -> Vec<Fact> {
     facts.extend(cache.map(|cache| Fact::new("Page cache", cache)));
     facts.extend(experiment.place.as_ref().map(|place| Fact::new("Place", place.to_string())));
     facts.extend(shell.into_iter().filter_map(|(label, text)| Some(Fact::new(label, text.as_ref()?))));
-    if let Some(boots) = &experiment.boots {
-        facts.push(Fact::new("Boots", format!("{} of each arm", boots.each)));
-        facts.extend(boots.hook.as_ref().map(|hook| Fact::new("Hook", hook)));
-    }
     facts
 }
 
@@ -112,17 +108,14 @@ fn rules(experiment: &Experiment) -> Vec<Fact> {
     let Rules { targets, margin, precision, budget_seconds, slice_seconds, .. } = &experiment.rules;
     let percent = |fraction: f64| tied(&number::percent(fraction));
     let budget = units_tied(&format!("{budget_seconds} s"));
-    let mut facts = Vec::new();
-    if experiment.boots.is_some() {
-        facts.push(Fact::new("Budget", format!("{budget} for each boot")));
-    } else {
-        let targets: Vec<&str> = targets.iter().map(|metric: &Metric| metric.name()).collect();
-        let (targets, width) = (targets.join(", "), percent(*precision));
-        facts.push(Fact::new("Budget", format!("{budget}, but at least two rounds")));
-        facts.push(Fact::new("Precision", format!("ends earlier if the intervals of {targets} are within ±{width}")));
-    }
-    facts.push(Fact::new("Margin", format!("changes below {} do not count", percent(*margin))));
-    facts.push(Fact::new("Hang timeout", units_tied(&format!("{} s", experiment.rules.hang_timeout()))));
+    let targets: Vec<&str> = targets.iter().map(|metric: &Metric| metric.name()).collect();
+    let (targets, width) = (targets.join(", "), percent(*precision));
+    let mut facts = vec![
+        Fact::new("Budget", format!("{budget}, but at least two rounds")),
+        Fact::new("Precision", format!("ends earlier if the intervals of {targets} are within ±{width}")),
+        Fact::new("Margin", format!("changes below {} do not count", percent(*margin))),
+        Fact::new("Hang timeout", units_tied(&format!("{} s", experiment.rules.hang_timeout()))),
+    ];
     facts.extend(slice_seconds.map(|slice| Fact::new("Slice", tied(&number::seconds(slice)))));
     facts.extend(experiment.limits.iter().map(|limit| Fact::new("Fails if", limit.to_string())));
     facts.extend(experiment.published.iter().map(|published| {
@@ -243,10 +236,8 @@ mod tests {
             sweep = [{ name = "bs", values = ["4k", "64k"] }]
             published = [{ metric = "iops", change = 0.5, source = "a mail" }]
         "#;
-        let surroundings = Surroundings {
-            address: &|_| Address { port: 1111, directory: "/tmp/s".to_owned() },
-            ..Surroundings::default()
-        };
+        let address = |_: &str| Address { port: 1111, directory: "/tmp/s".to_owned() };
+        let surroundings = Surroundings { address: &address, ..Surroundings::default() };
         model::experiment::file::parse("x.toml", text).unwrap().resolve(&surroundings).unwrap()
     }
 

@@ -8,7 +8,6 @@ use crate::elided_list::elided_list;
 use crate::experiment::{Axis, Rules};
 use crate::experiment_kind::ExperimentKind;
 use crate::plan::{JobPlan, Phase, Plan, Settings, Size, parse, value};
-use crate::toml_file;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
@@ -25,8 +24,6 @@ const MARGIN: f64 = 0.01;
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Draft {
-    /// What a file says it is.
-    pub kind: String,
     /// The title; empty for one made of the jobs.
     #[serde(default)]
     pub title: String,
@@ -110,18 +107,12 @@ impl JobDraft {
 }
 
 impl Draft {
-    /// Whether a text is an experiment of guests: it says so.
-    pub fn is_in(text: &str) -> bool {
-        toml_file::kind(text) == Some("guest")
-    }
-
     /// Parses an experiment file.
     ///
     /// # Errors
     /// One line, with the file's name and what is wrong.
     pub fn parse(name: &str, text: &str) -> Result<Self, String> {
-        ExperimentKind::Guest.require(name, text)?;
-        toml_file::parse(name, text)
+        ExperimentKind::Guest.parse(name, text)
     }
 
     /// Resolves it into points.
