@@ -200,7 +200,7 @@ pub fn compare(arguments: &CompareArguments, words: &[String]) -> anyhow::Result
 fn comparison<'a>(arguments: &'a CompareArguments, experiment: &'a Experiment) -> Measurement<'a, CompareRecord> {
     let lab = |session: Session, _: &Created, line: &ProgressLine| {
         let settings = settings(session, arguments.rules.seed);
-        Ok(lab::compare::compare(experiment.clone(), &settings, &mut |stage| line.show_stage(&stage))?)
+        Ok(lab::compare::compare(experiment.clone(), &settings, &mut |progress| line.show(&progress))?)
     };
     Measurement {
         shown_plan: if arguments.choices.parse_only { Some(experiment) } else { None },

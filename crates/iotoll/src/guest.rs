@@ -130,7 +130,7 @@ fn measured(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<E
     let asked = Asked::alone(words, &arguments.output, &arguments.earlier);
     let plan = plan(arguments, &asked.inputs)?;
     let lab = |session: Session, _: &Created, line: &ProgressLine| {
-        Ok(run(&plan, &settings(arguments, session), &mut |event| line.show_guests(&event))?)
+        Ok(run(&plan, &settings(arguments, session), &mut |progress| line.show(&progress))?)
     };
     let guests = Measurement {
         shown_plan: if arguments.parse_only { Some(&plan) } else { None },
@@ -145,7 +145,7 @@ fn prepared(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<E
     let settings =
         settings(arguments, begun(words, inputs.command_line(words, Vec::new()), Some(2), LeftBehind::default())?);
     let line = ProgressLine::new(arguments.output.quiet);
-    let outcome = prepare(&plan, &settings, &mut |event| line.show_guests(&event));
+    let outcome = prepare(&plan, &settings, &mut |progress| line.show(&progress));
     line.clear();
     let guests = outcome?;
     let cache = Cache::open(Care::default())?;

@@ -19,4 +19,4 @@ mod snapshot;
 pub mod stack;
 pub mod tool;
 
-pub use run::{Settings, Stage, run};
+pub use run::{Settings, run};

@@ -5,7 +5,7 @@ use super::comparison;
 use crate::failure::{self, BadInput, bad};
 use crate::measure::{self, conclude, stored};
 use crate::progress::ProgressLine;
-use crate::saving::{Saving, grown_in};
+use crate::saving::Saving;
 use crate::signals::LeftBehind;
 use crate::stdout::Results;
 use lab::compare::{Settings, boots};
@@ -191,7 +191,7 @@ impl Course<'_> {
         while let Some(arm) = self.next() {
             let line = ProgressLine::new(self.arguments.output.quiet);
             let measured =
-                boots::measure(&self.header, &self.boots, arm, &self.settings, &mut |stage| line.show_stage(&stage));
+                boots::measure(&self.header, &self.boots, arm, &self.settings, &mut |progress| line.show(&progress));
             line.clear();
             let (boot, round) = measured?;
             boots::add(&self.saver, &boot, &round)?;
@@ -242,10 +242,10 @@ impl Course<'_> {
         let record: CompareRecord = lab::store::load(&self.folder)?;
         let experiment = &record.header.experiment;
         let stored = stored(stored_path(&record.header), experiment)?;
-        let (saved, output) = (grown_in(&self.folder), &self.arguments.output);
+        let output = &self.arguments.output;
         let results = Results::prepare(None, output.shown)?;
         let comparison = comparison(self.arguments, experiment);
-        let finding = conclude(&comparison, &record, stored.as_ref(), Ok(Some(saved)), &results, output)?;
+        let finding = conclude(&comparison, &record, stored.as_ref(), Ok(Some(&self.folder)), &results, output)?;
         Ok(failure::of_finding(finding.as_ref()))
     }
 }

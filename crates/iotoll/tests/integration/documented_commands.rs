@@ -88,7 +88,7 @@ fn examples() -> Vec<Documented> {
     let help = |verb: &str| folder.iotoll(&format!("{verb} -h")).run().stdout;
     let verbs = |verb: &str| -> Vec<String> {
         let help = help(verb);
-        let listed = help.split("Verbs:\n").nth(1).unwrap_or_default().split("\n\n").next().unwrap_or_default();
+        let listed = help.split("Commands:\n").nth(1).unwrap_or_default().split("\n\n").next().unwrap_or_default();
         let names = listed.lines().filter(|line| line.starts_with("  ") && !line.starts_with("   "));
         let names = names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help");
         names.map(|name| format!("{verb} {name}").trim().to_owned()).collect()

@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::host;
 use crate::interruption::WaitLimit;
 use crate::meter::MeterSet;
+use crate::progress::Observer;
 use crate::session;
 use crate::shell;
 use crate::store::{RecordFile, Saver};
@@ -21,7 +22,7 @@ use model::kind::compare::BootLine;
 use model::record::Outcome;
 use std::path::Path;
 use std::time::Duration;
-use {super::Observer, super::Settings, super::compare, super::turns};
+use {super::Settings, super::compare, super::turns};
 
 /// The header, before the first boot is measured.
 ///

@@ -12,6 +12,7 @@ use super::stack::{self, Expected, Stack};
 use super::tool::{self, Care, Emulator, at_once, enough_space};
 use crate::error::{Error, Result};
 use crate::host;
+use crate::progress::{Observer, Progress};
 use crate::session::outcome_of;
 use crate::store::Saver;
 use model::envelope::{Envelope, Kind};
@@ -47,20 +48,11 @@ pub struct Settings {
     pub saver: Saver,
 }
 
-/// What happens, for an observer.
-#[derive(Clone, Debug)]
-pub enum Stage {
-    /// Something is downloaded, unpacked or made.
-    Preparing(String),
-    /// This number of guests of all is done.
-    Measured(usize, usize),
-}
-
 /// Measures a plan.
 ///
 /// # Errors
 /// When nothing could be measured: no emulator, kernel, module, program; a guest that fails.
-pub fn run(plan: &GuestPlan, settings: &Settings, observer: &mut dyn FnMut(Stage)) -> Result<GuestRecord> {
+pub fn run(plan: &GuestPlan, settings: &Settings, observer: Observer) -> Result<GuestRecord> {
     let begun = Instant::now();
     let prepared = Prepared::new(plan, settings, observer)?;
     let mut record = GuestRecord { header: prepared.header(), measured: Vec::new(), end: None };
@@ -91,7 +83,7 @@ pub fn run(plan: &GuestPlan, settings: &Settings, observer: &mut dyn FnMut(Stage
 ///
 /// # Errors
 /// As [`run`].
-pub fn prepare(plan: &GuestPlan, settings: &Settings, observer: &mut dyn FnMut(Stage)) -> Result<usize> {
+pub fn prepare(plan: &GuestPlan, settings: &Settings, observer: Observer) -> Result<usize> {
     let prepared = Prepared::new(plan, settings, observer)?;
     prepared.each_guest(observer, &mut |_, _| Ok(()), |guest, _, _| {
         prepared.booted(guest, settings.fresh)?;
@@ -129,12 +121,12 @@ struct Prepared<'a> {
 }
 
 impl<'a> Prepared<'a> {
-    fn new(plan: &'a GuestPlan, settings: &'a Settings, observer: &mut dyn FnMut(Stage)) -> Result<Self> {
+    fn new(plan: &'a GuestPlan, settings: &'a Settings, observer: Observer) -> Result<Self> {
         let emulator = Emulator::find(&settings.care)?;
         let cache = Cache::open(settings.care.clone())?;
         enough_space(&cache)?;
         let plugin = emulator.plugin(&cache)?;
-        let mut observe = |text: String| observer(Stage::Preparing(text));
+        let mut observe = |text: String| observer(Progress::Making { what: &text });
         let mut kernels = BTreeMap::new();
         for point in &plan.points {
             if !kernels.contains_key(&point.kernel) {
@@ -209,7 +201,7 @@ impl<'a> Prepared<'a> {
     /// a guest that fails later loses none; `keep` gets them as they come.
     fn each_guest(
         &self,
-        observer: &mut dyn FnMut(Stage),
+        observer: Observer,
         keep: &mut dyn FnMut(Measured, Option<Warning>) -> Result<()>,
         work: impl Fn(&Guest, &[usize], &Sender<News>) -> Result<()> + Sync,
     ) -> Result<()> {
@@ -245,7 +237,7 @@ impl<'a> Prepared<'a> {
                     News::Measured(measured, caveat) => keep(*measured, caveat),
                     News::Ended(ended) => ended.map(|()| {
                         done += 1;
-                        observer(Stage::Measured(done, total));
+                        observer(Progress::Guests { done, of: total });
                     }),
                 };
                 if result.is_err() {

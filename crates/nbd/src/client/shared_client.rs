@@ -152,7 +152,6 @@ fn refuse(tuning: &Tuning) -> Result<()> {
         (tuning.framing != Framing::OneGo, "a framing other than one-go (path_framing)"),
         (tuning.segment != u32::MAX, "sending in segments (path_segment)"),
         (!tuning.busy_poll.is_zero(), "busy polling"),
-        (tuning.delay.burner.is_some(), "busy work (inject_at=wire)"),
     ];
     match unsupported.into_iter().find(|(used, _)| *used) {
         Some((_, name)) => Err(Error::Server(format!("{name} is not supported on a connection that threads share"))),

@@ -3,11 +3,10 @@
 //! has arrived, within five seconds, and disconnects every client.
 
 use super::connection::Connection;
+use super::inbox::{Inbox, Waker};
 use super::requests::{Next, TURN};
-use super::worker::{Inbox, Message, Order, Waker};
 use super::{Counters, Server};
 use crate::socket::{Peer, Socket, timespec};
-use crate::tuning::Tuning;
 use crate::{Error, Result};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -19,7 +18,7 @@ use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 /// Size of the receive buffer: more than a hundred requests, or several writes.
@@ -31,7 +30,7 @@ const MAX_EVENTS: usize = 256;
 /// The epoll data value of the inbox.
 const INBOX: usize = usize::MAX;
 
-/// Time limit of the shutdown, exceeded at most by the work of a worker that has begun.
+/// Time limit of the shutdown, exceeded at most by a request of the storage that has begun.
 const LIMIT: Duration = Duration::from_secs(5);
 /// Clients in the middle of a request are then disconnected after this long without any event.
 const QUIET: Duration = Duration::from_millis(100);
@@ -41,16 +40,11 @@ const DELIVERY: Duration = Duration::from_millis(200);
 /// The state of one thread.
 pub(super) struct EventLoop<'a> {
     pub(super) inbox: Arc<Inbox>,
-    messages: Receiver<Message>,
+    clients: Receiver<Option<(Socket, Peer)>>,
     /// The server ends.
     closed: bool,
     epoll: OwnedFd,
     server: &'a Server<'a>,
-    flushes: Sender<Order>,
-    /// Number of flushes that were ordered.
-    orders: u64,
-    /// A copy for this thread, because the busy work is calibrated per thread.
-    tuning: Tuning,
     slots: Vec<Option<Connection>>,
     memory: Vec<u8>,
     /// The one connection on which requests are being coalesced, and the deadline.
@@ -68,21 +62,18 @@ pub(super) struct EventLoop<'a> {
 type Ready = (usize, bool);
 
 impl<'a> EventLoop<'a> {
-    pub(super) fn new(server: &'a Server<'a>, flushes: Sender<Order>) -> Result<Self> {
-        let (sender, messages) = channel();
+    pub(super) fn new(server: &'a Server<'a>) -> Result<Self> {
+        let (sender, clients) = channel();
         let waker = Waker::new().map_err(|error| Error::system("making an eventfd", error))?;
         let failed = |error: rustix::io::Errno| Error::system("creating an epoll instance", error.into());
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed)?;
         epoll::add(&epoll, &waker, EventData::new_u64(INBOX as u64), EventFlags::IN).map_err(failed)?;
         Ok(Self {
-            inbox: Arc::new(Inbox { messages: sender, waker }),
-            messages,
+            inbox: Arc::new(Inbox { clients: sender, waker }),
+            clients,
             closed: false,
             epoll,
             server,
-            flushes,
-            orders: 0,
-            tuning: server.options.tuning,
             slots: Vec::new(),
             memory: vec![0; MEMORY_BYTES],
             coalescing: None,
@@ -97,9 +88,6 @@ impl<'a> EventLoop<'a> {
     pub(super) fn run(mut self) -> Counters {
         // By default the kernel extends a timeout by up to 50 µs. A failure leaves it at that.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-        if let Some(burnt) = self.tuning.delay.calibrate() {
-            self.server.log.observer.delays(burnt);
-        }
         let mut ready = Vec::with_capacity(MAX_EVENTS);
         let (mut checked, mut handshakes) = (Instant::now(), false);
         while !self.closed {
@@ -113,7 +101,7 @@ impl<'a> EventLoop<'a> {
                 self.advance(place);
             }
             // With several clients ready, requests accumulate without a wait.
-            let (tuning, alone) = (&self.tuning, ready.len() == 1);
+            let (tuning, alone) = (&self.server.options.tuning, ready.len() == 1);
             self.may_coalesce = alone && !tuning.coalesce.is_zero() && tuning.framing.most_received().is_none();
             handshakes |= ready.iter().any(|(place, _)| *place == INBOX);
             self.attend(&mut ready);
@@ -157,7 +145,7 @@ impl<'a> EventLoop<'a> {
         if !self.runnable.is_empty() {
             return self.poll(ready, Some(Duration::ZERO));
         }
-        let busy_poll = self.tuning.busy_poll;
+        let busy_poll = self.server.options.tuning.busy_poll;
         if !busy_poll.is_zero() {
             let end = Instant::now() + busy_poll;
             let end = self.coalescing.map_or(end, |(_, until)| end.min(until));
@@ -206,30 +194,20 @@ impl<'a> EventLoop<'a> {
         true
     }
 
-    /// Reads the inbox: resumes connections for which a worker has flushed, and admits new clients.
+    /// Reads the inbox: admits new clients.
     fn welcome(&mut self) {
-        // Before the messages are taken: what comes later wakes the loop again.
+        // Before the clients are taken: what comes later wakes the loop again.
         self.inbox.waker.clear();
-        while let Ok(message) = self.messages.try_recv() {
-            match message {
-                Message::Flushed { place, number, outcome } => {
-                    // Another connection may have the place of the one that ordered it.
-                    if let Some(Some(connection)) = self.slots.get_mut(place)
-                        && connection.ordered == Some(number)
-                    {
-                        connection.ordered = None;
-                        connection.resume(outcome);
-                        self.advance(place);
-                    }
-                }
-                Message::Client(..) if self.closed => {}
-                Message::Client(socket, peer) => {
+        while let Ok(client) = self.clients.try_recv() {
+            match client {
+                Some(_) if self.closed => {}
+                Some((socket, peer)) => {
                     if let Err(why) = self.admit(socket, peer) {
                         self.server.clients.fetch_sub(1, Ordering::Relaxed);
                         self.server.log.note_of(peer, &format!(" refused: {why}"));
                     }
                 }
-                Message::Close => self.closed = true,
+                None => self.closed = true,
             }
         }
     }
@@ -255,23 +233,11 @@ impl<'a> EventLoop<'a> {
         if self.coalescing.is_some_and(|(other, _)| other == place) {
             self.coalescing = None;
         }
-        let tuning = self.tuning;
-        let next = connection.advance(self.server.exports, tuning, &mut self.memory);
-        if connection.requests.as_mut().is_some_and(|requests| requests.take_flush()) {
-            self.orders += 1;
-            connection.ordered = Some(self.orders);
-            // Fails only if the thread has panicked.
-            let _ = self.flushes.send(Order { inbox: self.inbox.clone(), place, number: self.orders });
-        }
-        let interest = match next {
-            Next::Send => EventFlags::OUT,
-            // A disconnect is always reported: once is enough, because the connection is not closed before the worker has
-            // finished.
-            Next::Wait => EventFlags::ONESHOT,
-            _ => EventFlags::IN,
-        };
+        let tuning = self.server.options.tuning;
+        let next = connection.advance(self.server.export, tuning, &mut self.memory);
+        let interest = if next == Next::Send { EventFlags::OUT } else { EventFlags::IN };
         match next {
-            Next::Receive | Next::Send | Next::Wait => {}
+            Next::Receive | Next::Send => {}
             Next::Yield => {
                 if !self.runnable.contains(&place) {
                     self.runnable.push_back(place);
@@ -361,10 +327,7 @@ impl<'a> EventLoop<'a> {
             let Some(Some(connection)) = self.slots.get(place) else { continue };
             if connection.is_done() {
                 ended.extend(self.disconnect(place, None));
-            } else if quiet
-                && !connection.is_sending()
-                && connection.requests.as_ref().is_none_or(|requests| requests.awaiting.is_none())
-            {
+            } else if quiet && !connection.is_sending() {
                 ended.extend(self.disconnect(place, Some("the server shut down in the middle of a request")));
             }
         }
