@@ -15,7 +15,7 @@ pub mod requests;
 use crate::backends::Backend;
 use crate::handshake::server::ExportInfo;
 use crate::handshake::transmission_flag as flag;
-use crate::socket::{Peer, Socket};
+use crate::socket::Socket;
 use crate::tuning::Tuning;
 use crate::wire::MAX_PAYLOAD;
 use crate::{Error, Result, lock};
@@ -34,7 +34,6 @@ use std::os::unix::net::UnixListener;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use sys::socket::peer_process;
 
 /// Options of the server.
 #[derive(Clone, Copy, Debug)]
@@ -66,13 +65,12 @@ pub enum Listener {
 }
 
 impl Listener {
-    fn accept(&self) -> std::io::Result<(Socket, Peer)> {
+    /// The next client, and how log lines name it.
+    fn accept(&self) -> std::io::Result<(Socket, String)> {
         match self {
-            Self::Tcp(listener) => listener.accept().map(|(stream, address)| (stream.into(), Peer::Tcp(address))),
+            Self::Tcp(listener) => listener.accept().map(|(stream, peer)| (stream.into(), format!("client {peer}"))),
             Self::Unix(listener) => {
-                let (stream, _) = listener.accept()?;
-                let peer = Peer::Unix(peer_process(&stream));
-                Ok((stream.into(), peer))
+                listener.accept().map(|(stream, _)| (stream.into(), "client on the Unix socket".to_owned()))
             }
         }
     }
@@ -197,14 +195,14 @@ impl Server<'_> {
         }
     }
 
-    fn put(&self, socket: Socket, peer: Peer, inbox: Option<&Arc<Inbox>>) {
+    fn put(&self, socket: Socket, peer: String, inbox: Option<&Arc<Inbox>>) {
         let set_up = socket.set_nodelay().and_then(|()| Ok(ioctl_fionbio(&socket, true)?));
         // Keepalive detects a client whose machine is down after some hours (Linux: tcp_keepalive_time).
         if let Err(error) = set_up.and_then(|()| Ok(set_socket_keepalive(&socket, true)?)) {
-            return self.log.note_of(peer, &format!(" refused: {error}"));
+            return self.log.note(&format!("{peer} refused: {error}"));
         }
         if self.clients.load(Ordering::Relaxed) >= self.options.connections {
-            return self.log.note_of(peer, " refused: too many clients");
+            return self.log.note(&format!("{peer} refused: too many clients"));
         }
         if let Some(inbox) = inbox {
             self.clients.fetch_add(1, Ordering::Relaxed);
@@ -275,11 +273,6 @@ struct Period {
 impl<'a> Log<'a> {
     fn new(observer: &'a dyn Observer) -> Self {
         Self { observer, period: Mutex::new(Period { begun: Instant::now(), shown: 0, hidden: 0 }) }
-    }
-
-    /// A line about a client.
-    fn note_of(&self, peer: Peer, what: &str) {
-        self.note(&format!("{peer}{what}"));
     }
 
     fn note(&self, line: &str) {

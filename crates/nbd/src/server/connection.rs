@@ -2,10 +2,10 @@
 //! output is sent. Never waits.
 
 use super::Export;
-use super::receive_coalescing::{MAX_BYTES, Target, Wait};
+use super::receive_coalescing::{MAX_BYTES, Target};
 use super::requests::{Next, Requests, TURN};
 use crate::handshake::server::{Negotiation, State, Step, greeting};
-use crate::socket::{LowWater, Peer, Socket};
+use crate::socket::{LowWater, Socket};
 use crate::tuning::Tuning;
 use crate::wire::REQUEST_BYTES;
 use rustix::event::epoll::EventFlags;
@@ -21,15 +21,12 @@ use sys::send_batch::SendBatch;
 const ABANDONED_FOR: Duration = Duration::from_secs(5);
 /// The client closed the connection before it had received all replies.
 const ABANDONED: &str = "client disconnected before it received all replies";
-/// Longest sleep before the thread checks again whether enough has arrived on a Unix socket. It serves no other client
-/// meanwhile.
-const SLEEP: Duration = Duration::from_micros(50);
 
 /// One client's connection.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) socket: Socket,
-    pub(super) peer: Peer,
+    pub(super) peer: String,
     /// What the event loop waits for.
     pub(super) interest: EventFlags,
     /// State of the handshake, and when it started.
@@ -56,13 +53,11 @@ pub(super) struct Connection {
 struct Coalescing {
     target: Target,
     low_water: LowWater,
-    /// The current wait if the socket has no low-water mark.
-    unmarked: Option<Wait>,
 }
 
 impl Connection {
     /// A new client's connection. The greeting is ready to be sent.
-    pub(super) fn new(socket: Socket, peer: Peer) -> Self {
+    pub(super) fn new(socket: Socket, peer: String) -> Self {
         let mut batch = SendBatch::new(None);
         batch.put(&greeting());
         Self {
@@ -321,15 +316,19 @@ pub(super) const FAILED_IN_THE_MIDDLE: &str = "the storage failed in the middle 
 /// Receive coalescing.
 impl Connection {
     /// Called before the thread waits. Returns the deadline until which to wait for the rest of a payload or for more
-    /// requests as one, `most` from now at the latest; `None` without coalescing (always if `may` is false).
+    /// requests as one, `most` from now at the latest; `None` without coalescing (always if `may` is false, and on a Unix
+    /// socket, which wakes at the first byte whatever its low-water mark).
     ///
     /// # Errors
     /// As setsockopt(2).
     pub(super) fn coalesce(&mut self, may: bool, most: Duration) -> io::Result<Option<Instant>> {
         let Some(requests) = &self.requests else { return Ok(None) };
-        let Coalescing { target, low_water, unmarked } = &mut self.coalescing;
-        let (marked, rest) = (self.socket.is_tcp, requests.in_place().map(|(_, _, rest)| rest));
-        if let Some(rest) = rest.filter(|_| may && marked) {
+        if !self.socket.is_tcp {
+            return Ok(None);
+        }
+        let Coalescing { target, low_water } = &mut self.coalescing;
+        let rest = requests.in_place().map(|(_, _, rest)| rest);
+        if let Some(rest) = rest.filter(|_| may) {
             // The rest of the payload is certain to arrive, and the client sees one message.
             low_water.about(&self.socket, rest.min(MAX_BYTES))?;
             return Ok(Some(Instant::now() + most));
@@ -342,23 +341,8 @@ impl Connection {
             target.cancel();
             None
         };
-        *unmarked = wait.filter(|_| !marked).map(|(wait, _)| wait);
-        if marked {
-            low_water.set(&self.socket, wait.map_or(1, |(wait, _)| wait.bytes))?;
-        }
+        low_water.set(&self.socket, wait.map_or(1, |(wait, _)| wait.bytes))?;
         Ok(wait.map(|(_, until)| until))
-    }
-
-    /// Data have arrived on a socket without a low-water mark. Returns how long to sleep before checking again; `None`:
-    /// use the data now. The thread does not sleep unless it is `alone` with this connection.
-    pub(super) fn sleep_for_more(&mut self, alone: bool) -> Option<Duration> {
-        let wait = self.coalescing.unmarked?;
-        if !alone {
-            self.coalescing.unmarked = None;
-            self.coalescing.target.cancel();
-            return None;
-        }
-        (self.socket.unread() < wait.bytes).then(|| SLEEP.min(wait.timeout / 4))
     }
 }
 

@@ -6,7 +6,7 @@ use super::connection::Connection;
 use super::inbox::{Inbox, Waker};
 use super::requests::{Next, TURN};
 use super::{Counters, Server};
-use crate::socket::{Peer, Socket, timespec};
+use crate::socket::{Socket, timespec};
 use crate::{Error, Result};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -40,7 +40,7 @@ const DELIVERY: Duration = Duration::from_millis(200);
 /// The state of one thread.
 pub(super) struct EventLoop<'a> {
     pub(super) inbox: Arc<Inbox>,
-    clients: Receiver<Option<(Socket, Peer)>>,
+    clients: Receiver<Option<(Socket, String)>>,
     /// The server ends.
     closed: bool,
     epoll: OwnedFd,
@@ -58,8 +58,8 @@ pub(super) struct EventLoop<'a> {
     done: Counters,
 }
 
-/// An epoll event of a connection or of the inbox: its place, and whether the other end has closed the connection.
-type Ready = (usize, bool);
+/// An epoll event: the place of a connection, or the inbox.
+type Ready = usize;
 
 impl<'a> EventLoop<'a> {
     pub(super) fn new(server: &'a Server<'a>) -> Result<Self> {
@@ -103,7 +103,7 @@ impl<'a> EventLoop<'a> {
             // With several clients ready, requests accumulate without a wait.
             let (tuning, alone) = (&self.server.options.tuning, ready.len() == 1);
             self.may_coalesce = alone && !tuning.coalesce.is_zero() && tuning.framing.most_received().is_none();
-            handshakes |= ready.iter().any(|(place, _)| *place == INBOX);
+            handshakes |= ready.contains(&INBOX);
             self.attend(&mut ready);
             if checked.elapsed() >= HANDSHAKE_CHECK {
                 checked = Instant::now();
@@ -118,12 +118,11 @@ impl<'a> EventLoop<'a> {
     /// a client that becomes ready waits no longer than that.
     fn attend(&mut self, ready: &mut Vec<Ready>) {
         let yielded = self.runnable.len();
-        let alone = ready.len() == 1 && yielded == 0;
-        for (place, hung_up) in ready.drain(..) {
+        for place in ready.drain(..) {
             match place {
                 INBOX => self.welcome(),
                 // It takes its turn below; so does anything it sent since, including its disconnect.
-                place if self.runnable.contains(&place) || !hung_up && self.sleeps_for_more(place, alone) => {}
+                place if self.runnable.contains(&place) => {}
                 place => self.advance(place),
             }
         }
@@ -172,26 +171,13 @@ impl<'a> EventLoop<'a> {
         self.done.waits += 1;
         let mut events = [const { MaybeUninit::<epoll::Event>::uninit() }; MAX_EVENTS];
         match epoll::wait(&self.epoll, &mut events[..], timeout.map(timespec).as_ref()) {
-            Ok((events, _)) => ready.extend(events.iter().map(|&epoll::Event { flags, data }| {
-                (data.u64() as usize, flags.intersects(EventFlags::HUP | EventFlags::ERR))
-            })),
+            Ok((events, _)) => ready.extend(events.iter().map(|&epoll::Event { data, .. }| data.u64() as usize)),
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => {
                 self.server.log.note(&format!("epoll_wait failed: {}", io::Error::from(error)));
                 std::thread::sleep(Duration::from_millis(100));
             }
         }
-    }
-
-    /// Sleeps if more is expected on this connection. Returns whether it did.
-    fn sleeps_for_more(&mut self, place: usize, alone: bool) -> bool {
-        let Some((_, until)) = self.coalescing.filter(|(other, _)| *other == place) else { return false };
-        let Some(Some(connection)) = self.slots.get_mut(place) else { return false };
-        let left = until.saturating_duration_since(Instant::now());
-        let Some(sleep) = connection.sleep_for_more(alone).filter(|_| !left.is_zero()) else { return false };
-        self.done.waits += 2;
-        std::thread::sleep(sleep.min(left));
-        true
     }
 
     /// Reads the inbox: admits new clients.
@@ -202,9 +188,9 @@ impl<'a> EventLoop<'a> {
             match client {
                 Some(_) if self.closed => {}
                 Some((socket, peer)) => {
-                    if let Err(why) = self.admit(socket, peer) {
+                    if let Err(why) = self.admit(socket, &peer) {
                         self.server.clients.fetch_sub(1, Ordering::Relaxed);
-                        self.server.log.note_of(peer, &format!(" refused: {why}"));
+                        self.server.log.note(&format!("{peer} refused: {why}"));
                     }
                 }
                 None => self.closed = true,
@@ -212,14 +198,14 @@ impl<'a> EventLoop<'a> {
         }
     }
 
-    fn admit(&mut self, socket: Socket, peer: Peer) -> io::Result<()> {
+    fn admit(&mut self, socket: Socket, peer: &str) -> io::Result<()> {
         let place = self.slots.iter().position(Option::is_none).unwrap_or(self.slots.len());
         epoll::add(&self.epoll, &socket, EventData::new_u64(place as u64), EventFlags::IN)?;
         if place >= self.slots.len() {
             self.slots.resize_with(place + 1, || None);
         }
         if let Some(slot) = self.slots.get_mut(place) {
-            *slot = Some(Connection::new(socket, peer));
+            *slot = Some(Connection::new(socket, peer.to_owned()));
         }
         self.advance(place);
         Ok(())
@@ -277,7 +263,7 @@ impl<'a> EventLoop<'a> {
             self.done.add(&requests.counters);
         }
         if let Some(why) = why {
-            self.server.log.note_of(connection.peer, &format!(": connection closed: {why}"));
+            self.server.log.note(&format!("{}: connection closed: {why}", connection.peer));
         }
         Some(connection)
     }

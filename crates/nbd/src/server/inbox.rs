@@ -1,6 +1,6 @@
 //! How other threads reach an event loop.
 
-use crate::socket::{Peer, Socket};
+use crate::socket::Socket;
 use rustix::event::{EventfdFlags, eventfd};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -34,14 +34,14 @@ impl AsFd for Waker {
 
 /// The inbox of one event loop.
 pub(super) struct Inbox {
-    pub(super) clients: Sender<Option<(Socket, Peer)>>,
+    pub(super) clients: Sender<Option<(Socket, String)>>,
     /// Wakes the event loop.
     pub(super) waker: Waker,
 }
 
 impl Inbox {
     /// Hands over a new client, or asks to finish what has arrived and to shut down.
-    pub(super) fn put(&self, client: Option<(Socket, Peer)>) {
+    pub(super) fn put(&self, client: Option<(Socket, String)>) {
         // Fails only if the loop has ended.
         let _ = self.clients.send(client);
         self.waker.wake();

@@ -68,28 +68,18 @@ impl Drawing<'_> {
         format!("{}{}", page.indent(), page.paint(Tone::Strong, &page.cut(&page.spell(&text), room)))
     }
 
-    /// The reach of each column, each value as a height in lines.
-    fn heights(&self, track: &Track, lines: usize) -> Vec<Option<Reach>> {
-        let greatest = track.greatest();
-        let height = |value: f64| (value / greatest * lines as f64).clamp(0.0, lines as f64);
-        let of = |reach: Reach| Reach {
-            least: height(reach.least),
-            mean: height(reach.mean),
-            greatest: height(reach.greatest),
-        };
-        self.timeline.parts(track, self.columns).into_iter().map(|reach| reach.map(of)).collect()
-    }
-
     /// Lines with shades, from the top.
     fn block(&self, track: &Track, lines: usize) -> Vec<String> {
-        let heights = self.heights(track, lines);
+        let most = track.greatest();
+        let height = |value: f64| (value / most * lines as f64).clamp(0.0, lines as f64);
+        let heights = self.timeline.parts(track, self.columns);
         let Letters { full, half, light, .. } = *self.letters;
         let cell = |line: usize, reach: &Option<Reach>| {
-            let (Some(reach), middle) = (reach, line as f64 + 0.5) else { return " " };
+            let (Some(Reach { least, mean, greatest }), middle) = (reach, line as f64 + 0.5) else { return " " };
             match () {
-                () if reach.least >= middle => full,
-                () if reach.mean >= middle => half,
-                () if reach.greatest >= middle || (line == 0 && reach.greatest > 0.0) => light,
+                () if height(*least) >= middle => full,
+                () if height(*mean) >= middle => half,
+                () if height(*greatest) >= middle || (line == 0 && *greatest > 0.0) => light,
                 () => " ",
             }
         };
