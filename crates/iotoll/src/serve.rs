@@ -17,7 +17,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::fs::File;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpListener};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -260,7 +260,8 @@ fn file(path: &Path, arguments: &ServeArguments, access: Access) -> anyhow::Resu
 struct BoundListener {
     listener: Listener,
     uri: String,
-    made: Option<PathBuf>,
+    /// The file of a Unix socket, and its identity.
+    made: Option<(PathBuf, Option<(u64, u64)>)>,
 }
 
 impl BoundListener {
@@ -299,13 +300,20 @@ impl BoundListener {
         // Clients may have another working directory.
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let uri = Uri { address: Address::Unix(path.clone()), export: String::new() }.to_string();
-        Ok(Self { listener: Listener::Unix(listener), uri, made: Some(path) })
+        Ok(Self { listener: Listener::Unix(listener), uri, made: Some((path.clone(), identity(&path))) })
     }
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    std::fs::symlink_metadata(path).ok().map(|facts| (facts.dev(), facts.ino()))
 }
 
 impl Drop for BoundListener {
     fn drop(&mut self) {
-        self.made.iter().for_each(|path| drop(std::fs::remove_file(path)));
+        // Another server may have replaced the socket meanwhile.
+        if let Some((path, _)) = self.made.as_ref().filter(|(path, made)| *made == identity(path)) {
+            let _ = std::fs::remove_file(path);
+        }
     }
 }
 
