@@ -7,11 +7,8 @@ use model::plan::parse::{Settings, job_file};
 
 fuzz_target!(|data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    // The rest is what any `include` names.
-    let (text, included) = text.split_once('\0').unwrap_or((text, ""));
     let settings = Settings {
         environment: &|_| Some("4".to_owned()),
-        included: &|_| Some(Ok(included.to_owned())),
         ..Settings::default()
     };
     let _ = job_file("a.fio", text, &settings);

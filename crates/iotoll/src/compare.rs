@@ -9,7 +9,6 @@ use crate::failure::bad;
 use crate::input::{Inputs, is_toml};
 use crate::measure::{self, Asked, Measurement, Services, fresh_seed};
 use crate::progress::ProgressLine;
-use crate::run::files_and_options;
 use crate::stdout;
 use clap::Args;
 use lab::compare::Settings;
@@ -22,6 +21,8 @@ use model::experiment::{
     ArmPlan, Axis, Cache, DraftRules, EndSignal, Experiment, Metric, Rules, Setting, Slices, Work, file, work_counter,
 };
 use model::limit::Limit;
+use model::plan::Settings as PlanSettings;
+use model::plan::parse::files_and_options;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -262,13 +263,14 @@ fn experiment(arguments: &CompareArguments, inputs: &Inputs) -> anyhow::Result<(
     draft.limits.extend(arguments.rules.fail_on.iter().cloned());
     draft.services.extend(arguments.observed.session.service.iter().cloned());
     let addresses = measure::addresses(&draft.services)?;
-    let (unknown_options, device_writes) = arguments.choices.choices();
     let surroundings = Surroundings {
-        environment: &|name| inputs.variable(name),
-        included: &|path| inputs.included(Path::new(path)),
+        settings: PlanSettings {
+            environment: &|name| inputs.variable(name),
+            ignore_unknown: arguments.choices.ignore_unknown,
+            device_writes: arguments.choices.allow_device_write,
+            ..PlanSettings::default()
+        },
         address: &|name| addresses.of(name),
-        unknown_options,
-        device_writes,
     };
     let experiment = draft.resolve(&surroundings).map_err(|error| match error {
         DraftError::Job(refused) => refused.into(),

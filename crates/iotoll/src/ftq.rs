@@ -4,7 +4,6 @@ use crate::arguments::{Earlier, Output, SessionArguments, value};
 use crate::failure::bad;
 use crate::measure::{Asked, Measurement, Services, measure};
 use crate::progress::ProgressLine;
-use crate::run::files_and_options;
 use crate::series;
 use clap::Args;
 use lab::ftq::Settings;
@@ -12,7 +11,8 @@ use lab::session::Settings as Session;
 use lab::workload::target::Created;
 use model::ftq::record::{MOST_QUANTA, Worker};
 use model::ftq::{FtqPlan, FtqRecord, record};
-use model::plan::{Access, DeviceWrites, Plan, Settings as PlanSettings, parse};
+use model::plan::parse::files_and_options;
+use model::plan::{Access, Plan, Settings as PlanSettings, parse};
 use model::probe::Probe;
 use model::unit::Nanos;
 use std::path::Path;
@@ -201,8 +201,7 @@ fn job(arguments: &FtqArguments, services: &Services, duration: Nanos) -> anyhow
     flags.extend(options.iter().map(|option| format!("--{option}")));
     // The options of the recording come last: the recording ends the job.
     flags.extend(["--time_based=1".to_owned(), format!("--runtime={}us", duration.0.div_ceil(1000))]);
-    let device_writes = if arguments.allow_device_write { DeviceWrites::Allow } else { DeviceWrites::Refuse };
-    let settings = PlanSettings { device_writes, ..PlanSettings::default() };
+    let settings = PlanSettings { device_writes: arguments.allow_device_write, ..PlanSettings::default() };
     let plan = parse::flags(&flags, &settings)?;
     match plan.only_for_run() {
         Some(why) => Err(bad(format!("ftq: {why}"))),

@@ -5,7 +5,6 @@ use crate::failure::{BadInput, bad};
 use crate::input::{Inputs, is_toml};
 use crate::measure::{Asked, Measurement, begun, measure};
 use crate::progress::ProgressLine;
-use crate::run::files_and_options;
 use crate::signals::LeftBehind;
 use crate::stdout;
 use clap::{Args, Subcommand};
@@ -21,6 +20,7 @@ use model::guest::draft::{Draft, JobDraft, Sweep};
 use model::guest::plan::MODULE;
 use model::guest::{GuestPlan, GuestRecord};
 use model::plan::Settings as PlanSettings;
+use model::plan::parse::files_and_options;
 use report::number;
 use std::fmt::Write;
 use std::path::Path;
@@ -194,11 +194,7 @@ fn plan(arguments: &GuestRunArguments, inputs: &Inputs) -> anyhow::Result<GuestP
     }
     draft.jobs.iter().flat_map(|job| &job.stacks).try_for_each(|stack| stack::named(stack).map(drop))?;
     Ok(draft
-        .resolve(&PlanSettings {
-            environment: &|name| inputs.variable(name),
-            included: &|path| inputs.included(Path::new(path)),
-            ..PlanSettings::default()
-        })
+        .resolve(&PlanSettings { environment: &|name| inputs.variable(name), ..PlanSettings::default() })
         .map_err(BadInput)?)
 }
 

@@ -23,16 +23,6 @@ impl Inputs {
         self.text(path, "the job file", "JOB.fio")
     }
 
-    /// Text of a file that a job file includes; `None` if there is no such file.
-    pub fn included(&self, path: &Path) -> Option<Result<String, String>> {
-        if !path.exists() {
-            return None;
-        }
-        // The place is known from the line that includes it.
-        let why = |error: anyhow::Error| error.to_string();
-        Some(self.text(path, "the included file", "a job file").map_err(why))
-    }
-
     /// Text of an experiment file named on the command line.
     pub fn experiment_file(&self, path: &Path) -> anyhow::Result<String> {
         self.text(path, "the experiment file", "EXPERIMENT.toml")

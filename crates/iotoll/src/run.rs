@@ -3,13 +3,14 @@
 
 use crate::arguments::RunArguments;
 use crate::failure::{self, bad};
-use crate::input::{Inputs, STANDARD_INPUT};
+use crate::input::Inputs;
 use crate::measure::{Asked, Measurement, Services, measure};
 use crate::progress::ProgressLine;
 use lab::replaying;
 use lab::session::Settings as Measured;
 use lab::workload::target::Created;
-use model::plan::{Plan, Settings, options, parse};
+use model::plan::parse::files_and_options;
+use model::plan::{Plan, Settings, parse};
 use model::record::Source;
 use report::Finding;
 use std::path::Path;
@@ -29,7 +30,7 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
     }
     lab::placing::check(place, &[], jobs())?;
     if arguments.choices.parse_only && plan.phases.is_empty() {
-        failure::complain("no file has a job: their options hold for jobs of files that include them");
+        failure::complain("no file has a job, so nothing would run");
     }
     // Otherwise they are checked when setup has run.
     if !arguments.choices.parse_only && asked.around.setup.is_none() {
@@ -50,18 +51,15 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
 
 fn plan(arguments: &RunArguments, services: &Services, inputs: &Inputs) -> anyhow::Result<Plan> {
     let environment = |name: &str| inputs.variable(name);
-    let (unknown_options, device_writes) = arguments.choices.choices();
     let mut overrides: Vec<String> = arguments.seed.map(|seed| format!("randseed={seed}")).into_iter().collect();
     let job = services.fill_in(&arguments.job)?;
     let (files, options) = files_and_options(&job);
-    let included = |path: &str| inputs.included(Path::new(path));
     let settings = |overrides| Settings {
         environment: &environment,
-        included: &included,
         overrides,
         sections: &arguments.section,
-        unknown_options,
-        device_writes,
+        ignore_unknown: arguments.choices.ignore_unknown,
+        device_writes: arguments.choices.allow_device_write,
         without_jobs: arguments.choices.parse_only,
     };
     match files.as_slice() {
@@ -104,42 +102,5 @@ fn refuse_writes(plan: &mut Plan) -> anyhow::Result<()> {
             job.name,
             job.rw()
         ))),
-    }
-}
-
-/// Job files, and options as `name=value` or a bare `name`. A word that is neither an option nor an option's value is a
-/// job file.
-pub fn files_and_options(job: &[String]) -> (Vec<&str>, Vec<String>) {
-    let (mut files, mut found) = (Vec::new(), Vec::new());
-    let mut rest = job.iter().map(String::as_str).peekable();
-    while let Some(word) = rest.next() {
-        if !word.starts_with('-') || word == STANDARD_INPUT {
-            files.push(word);
-            continue;
-        }
-        let option = word.trim_start_matches('-');
-        let complete = option.contains('=') || options::is_switch(option);
-        let value = rest.next_if(|next| !complete && !next.starts_with("--"));
-        found.push(value.map_or_else(|| option.to_owned(), |value| format!("{option}={value}")));
-    }
-    (files, found)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn words(text: &str) -> Vec<String> {
-        text.split(' ').map(str::to_owned).collect()
-    }
-
-    #[test]
-    fn a_job_file_may_be_anywhere_but_after_an_option_without_its_value() {
-        for text in ["j.fio --bs=4k --thread", "--bs=4k --thread j.fio", "--bs 4k j.fio --thread"] {
-            let words = words(text);
-            assert_eq!(files_and_options(&words), (vec!["j.fio"], vec!["bs=4k".into(), "thread".into()]), "{text}");
-        }
-        let flags = words("--name=a --bs 4k");
-        assert_eq!(files_and_options(&flags), (vec![], vec!["name=a".into(), "bs=4k".into()]));
     }
 }

@@ -2,7 +2,6 @@
 
 mod busy;
 mod control;
-pub(crate) mod files_in_loop;
 mod mem;
 mod nbd;
 mod observers;
@@ -15,12 +14,11 @@ mod traits;
 pub mod worker;
 
 use crate::error::{Error, Result};
+use crate::workload::JobCopy;
 use crate::workload::payload::fill_once;
 use crate::workload::request_source::Request;
 use crate::workload::target::{self, Created, LayoutProgress, Span, Target};
-use files_in_loop::opens_in_loop;
 use model::plan::{EngineKind, JobPlan, Medium, Size};
-use model::unit::Hertz;
 pub use nbd::tuning as path_tuning;
 use rustix::fs::FallocateFlags;
 use std::fs::File;
@@ -30,23 +28,12 @@ use sys::buffer::AlignedBuffer;
 pub(crate) use traits::Sync;
 use worker::Worker;
 
-/// Input for opening an engine.
-pub struct Setup<'a> {
-    pub plan: &'a JobPlan,
-    /// Its files, to be opened.
-    pub targets: &'a [Target],
-    /// Which copy of the job it is for, from 0.
-    pub copy: u32,
-    /// Rate of the time-stamp counter.
-    pub clock: Hertz,
-}
-
 /// An open engine, ready to run, also several times. It belongs to the thread that opened it, as the ring of io_uring
 /// does.
 pub type OpenEngine = Box<dyn FnMut(&mut Worker) -> Result<()>>;
 
-/// Opens an engine; everything that takes time or memory happens here.
-type Open = fn(&Setup) -> Result<OpenEngine>;
+/// Opens an engine, with the rate of the time-stamp counter; everything that takes time or memory happens here.
+type Open = fn(&JobCopy) -> Result<OpenEngine>;
 
 const TABLE: [(EngineKind, Open); 11] = [
     (EngineKind::Null, busy::null),
@@ -79,25 +66,22 @@ pub fn prepare(plan: &JobPlan, copy: u32, created: &Created, progress: LayoutPro
             Span { begin: 0, length, beyond: 0 }
         }
     };
-    Ok(vec![Target { path: PathBuf::new(), span, to_be_made: false }])
+    Ok(vec![Target { path: PathBuf::new(), span }])
 }
 
 /// Opens the engine of a job.
 ///
 /// # Errors
 /// What is missing, in one line: a file, memory, a system call that is not allowed.
-pub fn open(setup: &Setup) -> Result<OpenEngine> {
-    let row = TABLE.iter().find(|(kind, _)| *kind == setup.plan.engine);
-    let (_, open) = row.ok_or_else(|| Error::Refused(format!("engine {:?} is not built in", setup.plan.engine)))?;
-    open(setup)
+pub fn open(copy: &JobCopy) -> Result<OpenEngine> {
+    let row = TABLE.iter().find(|(kind, _)| *kind == copy.plan.engine);
+    let (_, open) = row.ok_or_else(|| Error::Refused(format!("engine {:?} is not built in", copy.plan.engine)))?;
+    open(copy)
 }
 
-/// The files of a job, or files that stand in for those that its loop opens.
-fn open_files(setup: &Setup) -> Result<Vec<File>> {
-    if opens_in_loop(setup.plan) {
-        return files_in_loop::stand_ins(setup.plan, setup.targets.len());
-    }
-    setup.targets.iter().map(|target| target::open(setup.plan, target)).collect()
+/// The files of a job.
+fn open_files(copy: &JobCopy) -> Result<Vec<File>> {
+    copy.targets.iter().map(|target| target::open(copy.plan, target)).collect()
 }
 
 /// Bytes of one slot: the largest block, in whole pages so that every slot suits O_DIRECT.
@@ -111,7 +95,7 @@ fn noisy_slots(plan: &JobPlan, count: u32) -> Result<AlignedBuffer> {
     let length = slot_bytes(plan).checked_mul(count as usize);
     let length = length.ok_or_else(|| failed(std::io::ErrorKind::OutOfMemory.into()))?;
     let mut buffer = AlignedBuffer::zeroed(length).map_err(failed)?;
-    fill_once(plan, &mut buffer, slot_bytes(plan), |memory| target::fill_with_noise(memory, &mut 0x5eed))?;
+    fill_once(plan, &mut buffer, slot_bytes(plan), |memory| target::fill_with_noise(memory, &mut 0x5eed));
     Ok(buffer)
 }
 
@@ -133,9 +117,9 @@ struct Trims {
 }
 
 impl Trims {
-    fn of(setup: &Setup) -> Self {
+    fn of(copy: &JobCopy) -> Self {
         let is_device = |path| std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device());
-        Self { devices: setup.targets.iter().map(|target| is_device(&target.path)).collect(), calls: 0 }
+        Self { devices: copy.targets.iter().map(|target| is_device(&target.path)).collect(), calls: 0 }
     }
 
     /// Not inlined, so that the loops of reads and writes stay small.

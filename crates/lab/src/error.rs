@@ -1,5 +1,7 @@
 //! Errors of a measurement: what, where, and how to fix it, in one line.
 
+use model::plan::JobPlan;
+use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -90,6 +92,16 @@ impl Error {
             _ => mend(&source),
         };
         Self::Record { path: path.to_owned(), what: what.into(), source, mend }
+    }
+
+    /// What a job asks for is refused.
+    pub(crate) fn refused(plan: &JobPlan, why: impl Display) -> Self {
+        Self::Refused(format!("job '{}': {why}", plan.name))
+    }
+
+    /// The same because of a file or device.
+    pub(crate) fn refused_file(plan: &JobPlan, path: &Path, why: impl Display) -> Self {
+        Self::refused(plan, format_args!("{} {why}", path.display()))
     }
 
     /// An operation of a job failed.

@@ -1,7 +1,6 @@
 //! Refuses a run whose files have two roles of which one destroys the other: job files and traces that are read, the files of jobs, logs,
 //! and the file of the result. Files are compared by what they are, not by their names: links lead to the same file.
 
-use crate::engine::files_in_loop::opens_in_loop;
 use crate::error::{Error, Result};
 use crate::workload::target;
 use model::plan::{JobPlan, LogKind, Medium, Plan};
@@ -60,11 +59,9 @@ impl InUse {
                 for path in target::paths(job, copy) {
                     let file = Identity::of(&path);
                     if job.access.changes() && inputs.contains(&file) {
-                        return Err(Error::Refused(format!(
-                            "job '{}': {} is a job file or a trace that is replayed, and the job writes to it; use another file",
-                            job.name,
-                            path.display()
-                        )));
+                        let why =
+                            "is a job file or a trace that is replayed, and the job writes to it; use another file";
+                        return Err(Error::refused_file(job, &path, why));
                     }
                     of_jobs.insert(file);
                 }
@@ -96,7 +93,7 @@ fn check_log(job: &JobPlan, kind: LogKind, name: &str, in_use: &InUse, logs: &mu
     let path = Path::new(name);
     let refused = |why: &str| {
         let option = job.logs.first_option().unwrap_or("logs");
-        Err(Error::Refused(format!("job '{}': {option}: {name}: {why}", job.name)))
+        Err(Error::refused(job, format_args!("{option}: {name}: {why}")))
     };
     let file = Identity::of(path);
     if in_use.contains(&file) {
@@ -140,19 +137,13 @@ fn refuse_unwritable(path: &Path) -> std::result::Result<(), String> {
 
 /// A trace names each file in each line, by words with blanks between them, and numbers that do not change.
 fn check_trace(job: &JobPlan) -> Result<()> {
-    let (name, files) = (&job.name, target::paths(job, 0));
+    let files = target::paths(job, 0);
     let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
     let has_blank = |file: &PathBuf| file.to_str().is_none_or(|file| file.contains(char::is_whitespace));
     if let Some(file) = files.iter().map(absolute).find(has_blank) {
         let file = file.display();
-        return Err(Error::Refused(format!(
-            "job '{name}': write_iolog: the name {file} has a blank, which a trace cannot hold; use a file without"
-        )));
-    }
-    if opens_in_loop(job) {
-        return Err(Error::Refused(format!(
-            "job '{name}': write_iolog: the job opens files while it runs; leave create_on_open out"
-        )));
+        let why = format_args!("the name {file} has a blank, which a trace cannot hold; use a file without");
+        return Err(Error::refused(job, format_args!("write_iolog: {why}")));
     }
     Ok(())
 }

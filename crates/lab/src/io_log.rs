@@ -9,14 +9,14 @@ use crate::engine::Sync;
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::sysroot::Sysroot;
-use crate::workload::replay::{Action, VERSION_3};
+use crate::workload::replay::{Step, VERSION_3, What};
 use crate::workload::request_source::{Kind, Request};
 pub(crate) use model::plan::{JobPlan, Plan};
 use model::unit::{Hertz, Ticks};
 use std::io;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use sums::{Bins, Windows};
+use sums::Windows;
 use sys::clock::ticks;
 
 /// Most memory of the logs of a run.
@@ -47,7 +47,6 @@ pub(crate) struct IoLog {
     end: u64,
     each: Option<Vec<Entry>>,
     windows: Option<Windows>,
-    bins: Option<Bins>,
     trace: Option<Trace>,
     /// The first I/O that found no room, if any; nothing is logged from then on.
     full: Option<u64>,
@@ -64,9 +63,8 @@ impl IoLog {
             return Ok(None);
         }
         let failed = || Error::job(&plan.name, "reserving memory for its logs", std::io::ErrorKind::OutOfMemory.into());
-        let bins = logs.histogram.is_some() && logs.histogram_window > 0;
         let (each, windows) = (logs.has_rows() && logs.window == 0, logs.has_rows() && logs.window > 0);
-        let parts = [bins, logs.has_rows(), logs.trace.is_some()].into_iter().filter(|part| *part).count();
+        let parts = [logs.has_rows(), logs.trace.is_some()].into_iter().filter(|part| *part).count();
         let bytes = bytes / u64::try_from(parts.max(1)).unwrap_or(1);
         Ok(Some(Self {
             clock,
@@ -74,7 +72,6 @@ impl IoLog {
             end: 0,
             each: part(each, bytes, |list| list).ok_or_else(failed)?,
             windows: part(windows, bytes, |rows| Windows::new(logs.window, clock, rows)).ok_or_else(failed)?,
-            bins: part(bins, bytes, |rows| Bins::new(logs.histogram_window, clock, rows)).ok_or_else(failed)?,
             trace: part(logs.trace.is_some(), bytes, Trace::new).ok_or_else(failed)?,
             full: None,
         }))
@@ -85,7 +82,6 @@ impl IoLog {
         (self.begin, self.end, self.full) = (now, now, None);
         self.each.iter_mut().for_each(Vec::clear);
         self.windows.iter_mut().for_each(|windows| windows.begin(now));
-        self.bins.iter_mut().for_each(|bins| bins.begin(now));
         // The requests of a ramp are part of a trace.
         self.trace.iter_mut().for_each(|trace| trace.begin(now));
     }
@@ -94,14 +90,14 @@ impl IoLog {
     #[inline]
     pub(crate) fn note_request(&mut self, request: &Request, now: u64) {
         if let Some(trace) = &mut self.trace {
-            trace.note_request(request, now);
+            trace.note(Step { at: now, what: What::Io(*request) });
         }
     }
 
     /// Notes a sync, of everything or of data.
     pub(crate) fn note_sync(&mut self, file: u32, what: Sync) {
         if let Some(trace) = &mut self.trace {
-            trace.note_sync(file, what, ticks());
+            trace.note(Step { at: ticks(), what: What::Sync(file, what) });
         }
     }
 
@@ -121,9 +117,6 @@ impl IoLog {
         if let Some(windows) = &mut self.windows {
             room &= windows.note(entry);
         }
-        if let Some(bins) = &mut self.bins {
-            room &= bins.note(entry);
-        }
         if !room {
             self.full = Some(entry.done);
         }
@@ -132,8 +125,7 @@ impl IoLog {
     /// The job has ended.
     pub(crate) fn finish(&mut self, end: u64) {
         self.end = self.full.unwrap_or(end);
-        self.windows.iter_mut().for_each(Windows::finish);
-        self.bins.iter_mut().for_each(Bins::finish);
+        self.windows.iter_mut().for_each(|windows| _ = windows.finish());
     }
 
     /// Milliseconds from the start to when there was no more room, if that happened.
@@ -172,16 +164,6 @@ pub(crate) fn share(plan: &Plan) -> u64 {
     available.min(MOST_MEMORY) / u64::try_from(copies.max(1)).unwrap_or(u64::MAX)
 }
 
-/// A request or a sync.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Step {
-    at: u64,
-    action: Action,
-    file: u32,
-    offset: u64,
-    length: u32,
-}
-
 #[derive(Debug)]
 struct Trace {
     /// When the job began, the ramp included.
@@ -199,16 +181,6 @@ impl Trace {
 
     pub fn begin(&mut self, now: u64) {
         self.begin.get_or_insert(now);
-    }
-
-    #[inline]
-    pub fn note_request(&mut self, request: &Request, at: u64) {
-        let action = Action::Io(request.kind);
-        self.note(Step { at, action, file: request.file, offset: request.offset, length: request.length });
-    }
-
-    pub fn note_sync(&mut self, file: u32, what: Sync, at: u64) {
-        self.note(Step { at, action: Action::Sync(what), file, offset: 0, length: 0 });
     }
 
     fn note(&mut self, step: Step) {
@@ -232,9 +204,10 @@ impl Trace {
                 writeln!(out, "0 {} {action}", file.display())?;
             }
         }
-        for Step { at, action, file, offset, length } in &self.steps {
-            let Some(file) = files.get(*file as usize) else { continue };
-            writeln!(out, "{} {} {} {offset} {length}", micros(*at), file.display(), action.word())?;
+        for Step { at, what } in &self.steps {
+            let (file, action, offset, length) = what.fields();
+            let Some(file) = files.get(file as usize) else { continue };
+            writeln!(out, "{} {} {action} {offset} {length}", micros(*at), file.display())?;
         }
         for file in files {
             writeln!(out, "{} {} close", micros(end), file.display())?;
@@ -276,11 +249,10 @@ mod tests {
         let mut trace = Trace::new(Vec::with_capacity(3));
         trace.begin(1000);
         trace.begin(5000);
-        let request = |kind, offset| Request { kind, file: 1, offset, length: 512 };
-        trace.note_request(&request(Kind::Read, 0), 1500);
-        trace.note_sync(0, Sync::Data, 2000);
-        trace.note_request(&request(Kind::Trim, 4096), 3000);
-        trace.note_request(&request(Kind::Write, 0), 4000);
+        let request = |kind, offset| What::Io(Request { kind, file: 1, offset, length: 512 });
+        let steps =
+            [request(Kind::Read, 0), What::Sync(0, Sync::Data), request(Kind::Trim, 4096), request(Kind::Write, 0)];
+        steps.into_iter().zip([1500, 2000, 3000, 4000]).for_each(|(what, at)| trace.note(Step { at, what }));
         assert_eq!(trace.full, Some(4000));
         let mut text = Vec::new();
         trace.write(&["/a".into(), "/b".into()], Hertz(1e6), 6000, &mut text).unwrap();

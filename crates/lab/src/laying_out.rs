@@ -63,10 +63,6 @@ pub(crate) fn set_cache(copy: &JobCopy, interruption: &Interruption) -> Result<(
     let invalidates = copy.plan.invalidates();
     let files = copy.targets.iter().filter(|target| invalidates && !target.path.as_os_str().is_empty());
     for target in files {
-        // A file that the job makes is not there yet.
-        if target.to_be_made && !target.path.exists() {
-            continue;
-        }
         let file = File::open(&target.path).map_err(|error| Error::file(&target.path, "opening", error))?;
         page_cache::drop_span(&file, &target.path, target.span)?;
     }

@@ -230,7 +230,6 @@ mod tests {
         let target = |(begin, length): &(u64, u64)| Target {
             path: path.to_owned(),
             span: Span { begin: *begin, length: *length, beyond: 0 },
-            to_be_made: false,
         };
         CachedFiles::of([&JobCopy { plan, number: 0, targets: spans.iter().map(target).collect(), replay: None }])
     }

@@ -85,7 +85,7 @@ fn read_back(
     set_cache(&copy, interruption)?;
     let spans: Vec<_> = copy.targets.iter().map(|target| target.span).collect();
     let source = crate::workload::request_source::RequestSource::new(&plan, &spans, copy.number);
-    let source = source.ok_or_else(|| Error::Refused(format!("job '{}': nothing to read back", plan.name)))?;
+    let source = source.ok_or_else(|| Error::refused(&plan, "nothing to read back"))?;
     let (blocks, payload) = blocks(written);
     let mut worker = Worker::new(&plan, source, Arc::default(), Arc::<Control>::default(), clock);
     let before = payload.verified;

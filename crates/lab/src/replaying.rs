@@ -81,7 +81,7 @@ fn within_its_folders(job: &JobPlan, trace: &str, replay: &Replay) -> Result<()>
         path.canonicalize().or_else(|_| Ok::<_, std::io::Error>(folder()?.join(path.file_name().unwrap_or_default())))
     };
     let target = &job.target;
-    let folders = target.directory.iter().chain(&target.more_directories).map(|folder| real(Path::new(folder)));
+    let folders = target.directory.iter().map(|folder| real(Path::new(folder)));
     let of_files = target
         .files
         .iter()
@@ -106,12 +106,10 @@ fn within_its_folders(job: &JobPlan, trace: &str, replay: &Replay) -> Result<()>
         if changes && !is_below() {
             let folders: Vec<String> = allowed.iter().map(|folder| folder.display().to_string()).collect();
             let folder = Path::new(name).parent().unwrap_or(Path::new("/")).display();
-            return Err(Error::Refused(format!(
-                "job '{}': read_iolog: {trace}: it changes {name}, which is not below {}; add directory={folder} if that is meant, or \
-                 replay_redirect=FILE to change another file",
-                job.name,
-                folders.join(" or ")
-            )));
+            let mend =
+                format!("add directory={folder} if that is meant, or replay_redirect=FILE to change another file");
+            let why = format!("it changes {name}, which is not below {}; {mend}", folders.join(" or "));
+            return Err(Error::refused(job, format_args!("read_iolog: {trace}: {why}")));
         }
     }
     Ok(())
@@ -121,11 +119,10 @@ fn within_its_folders(job: &JobPlan, trace: &str, replay: &Replay) -> Result<()>
 const LONGEST_TRACE: u64 = 1 << 30;
 
 fn parsed(job: &JobPlan, trace: &str) -> Result<Replay> {
-    let name = &job.name;
-    let text = bounded_file::read(Path::new(trace), LONGEST_TRACE).map_err(|error| {
-        Error::Refused(format!("job '{name}': read_iolog: {trace}: {error}; give the name of a trace that can be read"))
-    })?;
-    Replay::parse(&text, &job.replay).map_err(|why| Error::Refused(format!("job '{name}': read_iolog: {trace}:{why}")))
+    let refused = |why: String| Error::refused(job, format_args!("read_iolog: {trace}:{why}"));
+    let text = bounded_file::read(Path::new(trace), LONGEST_TRACE)
+        .map_err(|error| refused(format!(" {error}; give the name of a trace that can be read")))?;
+    Replay::parse(&text, &job.replay).map_err(refused)
 }
 
 /// The job with the directions, sizes and files of its traces. What else says which requests follow has no effect.

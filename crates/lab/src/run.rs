@@ -122,7 +122,7 @@ fn measure_phase(
     copies.iter().try_for_each(|copy| set_cache(copy, &sheet.session.settings.interruption))?;
     let interruption = &sheet.session.settings.interruption;
     let (placing, clock) = (&sheet.session.placing, sheet.session.clock());
-    let pool = WorkerPool::start(copies, placing, clock, Some(log_bytes), interruption)?;
+    let pool = WorkerPool::start(copies, placing, clock, log_bytes, interruption)?;
     let total = planned_length(phase);
     let placement_watch = PlacementWatch::new(Workload::Threads(pool.thread_ids()));
     let windows = sheet.growing_windows(number);

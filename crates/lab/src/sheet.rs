@@ -10,7 +10,7 @@ use crate::session::Session;
 use crate::store::GrowingWindows;
 use crate::watch::{Step, Subject, watch};
 use model::envelope::Kind;
-use model::kind::cost::Part;
+use model::record::lines::Part;
 use model::record::{Execution, Outcome, Record, Source, Stretch};
 use std::time::Duration;
 

@@ -6,7 +6,7 @@ use crate::calibration::Calibration;
 use crate::error::{Error, Result};
 use crate::watch::Step;
 use model::envelope::Envelope;
-use model::kind::cost::{Part, Windows};
+use model::record::lines::{Part, Windows};
 use model::record::{Record, Snapshot};
 use rustix::fs::Access;
 use serde::Serialize;

@@ -1,9 +1,8 @@
 //! The workers of a phase: one thread for each copy of each job, started together, kept until the last clock is read.
 
-use crate::engine::files_in_loop::opens_in_loop;
+use crate::engine;
 use crate::engine::tally::LiveCounters;
 use crate::engine::worker::{Control, Worker, Written};
-use crate::engine::{self, Setup};
 use crate::error::{Error, Result};
 use crate::interruption::Interruption;
 use crate::io_log::IoLog;
@@ -91,7 +90,7 @@ impl WorkerPool {
         copies: &[JobCopy],
         placing: &Placing,
         clock: Hertz,
-        log_bytes: Option<u64>,
+        log_bytes: u64,
         interruption: &Interruption,
     ) -> Result<Self> {
         let (tell, news) = channel();
@@ -110,19 +109,12 @@ impl WorkerPool {
         };
         for (thread, copy) in copies.iter().enumerate() {
             // The copies of a job follow each other.
-            let is_another = thread
-                .checked_sub(1)
-                .and_then(|before| copies.get(before))
-                .is_none_or(|before| !std::ptr::eq(before.plan, copy.plan));
-            if is_another {
+            if copy.number == 0 {
                 pool.jobs.push(Job { together: copy.plan.together.clone(), control: Arc::default() });
             }
             let mut plan = copy.plan.clone();
             placing.apply(&mut plan, thread);
-            let log = match log_bytes {
-                Some(bytes) => IoLog::new(&plan, clock, bytes)?,
-                None => None,
-            };
+            let log = IoLog::new(&plan, clock, log_bytes)?;
             pool.spawn(copy, plan, clock, &tell, log.map(|log| (thread, log)))?;
         }
         let mut ready = 0;
@@ -351,20 +343,14 @@ pub(crate) fn build_worker(
     // What a trace has is not drawn.
     let drawn = copy.replay.is_none().then_some(plan);
     let source = RequestSource::new(drawn.unwrap_or(&one_byte()), &spans, copy.number).ok_or_else(|| {
-        Error::Refused(format!(
-            "job '{}': a file or export is smaller than one block; check size=, offset= and bs=",
-            plan.name
-        ))
+        Error::refused(plan, "a file or export is smaller than one block; check size=, offset= and bs=")
     })?;
     let mut worker = Worker::new(plan, source, live, control, clock);
     if let Some(replay) = &copy.replay {
         worker.replay(plan, replay.clone());
     }
-    if let Some(payload) = Payload::new(copy, clock)? {
+    if let Some(payload) = Payload::new(copy, clock) {
         worker.carry(plan, payload);
-    }
-    if opens_in_loop(plan) {
-        worker.open_in_loop(plan, &copy.targets);
     }
     Ok(worker)
 }
@@ -392,7 +378,7 @@ pub(crate) fn with_engine<T>(
             let _ = sys::process::unshare_descriptors();
         }
         // Opened here, because a file must be closed in the table in which it was opened.
-        work(&mut engine::open(&Setup { plan, targets: &copy.targets, copy: copy.number, clock })?)
+        work(&mut engine::open(copy, clock)?)
     });
     std::panic::catch_unwind(work).unwrap_or_else(|payload| Err(panicked(&plan.name, payload.as_ref())))
 }

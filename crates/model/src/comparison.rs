@@ -7,7 +7,6 @@ pub mod finding;
 pub mod record;
 pub mod study;
 
-pub use against_stored::study_against;
 pub use finding::CompareFinding;
 pub use record::{CompareRecord, RoundRecord, SliceRecord};
 pub use study::regimes::TWO_REGIMES;

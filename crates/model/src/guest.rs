@@ -16,8 +16,7 @@ pub(crate) mod tests;
 pub use finding::GuestFinding;
 pub use plan::GuestPlan;
 pub use record::GuestRecord;
-pub(crate) use stored::{differences, quantities};
-pub use stored::{fits, study_against};
+pub(crate) use stored::{differences, fits, quantities, study_against};
 pub use study::study;
 
 use serde::{Deserialize, Serialize};

@@ -1,11 +1,4 @@
-//! What a record of each kind contains and how it is studied. Each row of the table in [`envelope`](crate::envelope)
-//! has a file in this folder.
-
-pub mod blast;
-pub mod compare;
-pub mod cost;
-pub mod ftq;
-pub mod guest;
+//! What every record can do, whatever its kind, and what every finding begins with.
 
 use crate::blast::BlastFinding;
 use crate::comparison::CompareFinding;
@@ -33,7 +26,7 @@ pub struct Misplaced {
 }
 
 /// Assembles a record of a header, which `begin` knows, and of lines after it, which `add` refuses with a reason.
-fn assembled<R: Recorded>(
+pub(crate) fn assembled<R: Recorded>(
     lines: Vec<R::Line>,
     begin: impl FnOnce(R::Line) -> Option<R>,
     mut add: impl FnMut(&mut R, R::Line) -> Result<(), String>,

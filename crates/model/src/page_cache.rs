@@ -127,7 +127,7 @@ pub fn is_buffered(job: &JobPlan) -> bool {
 
 /// Whether a job reads data.
 fn reads(job: &JobPlan) -> bool {
-    matches!(job.access, Access::Read | Access::ReadWrite)
+    job.access.reads()
 }
 
 /// The finding for jobs that ran at the same time; `None` if none of them uses files, or nothing was recorded.

@@ -13,10 +13,9 @@ pub mod value;
 
 pub use job::{
     Access, CallPlan, Content, Depth, Distribution, Duration, ENGINES, Each, Ends, Engine, EngineKind, Fallocate,
-    FileAdvice, FilePlan, FileService, HEADER_BYTES, Inject, JobPlan, LONGEST_PATTERN, LogKind, LogPlan, MOST_PAYLOAD,
-    MOST_SUBMITTERS, Making, Medium, Opening, Order, OwnPlan, Pace, PathCopy, PathCrc, PathFraming, PathInFlight,
-    PathNull, PathPlan, PathReceive, PathSegment, PathSend, PathTxQueue, Pattern, PatternPiece, Peer, Phase, Plan,
-    Queue, ReplayPlan, Reporting, RequestPlan, Shape, Size, SizeRange, SizeShare, Sizes, SyncPlan, Target, ThreadPlan,
-    Together, TxTaskCpus, Verify, VerifyMethod, WithoutLogs, WriteSync,
+    FilePlan, HEADER_BYTES, Inject, JobPlan, LogKind, LogPlan, MOST_PAYLOAD, MOST_SUBMITTERS, Making, Medium, Opening,
+    Order, OwnPlan, Pace, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan, PathReceive, PathSegment,
+    PathSend, PathTxQueue, Pattern, Peer, Phase, Plan, Queue, ReplayPlan, Reporting, RequestPlan, Size, SizeRange,
+    SizeShare, Sizes, SyncPlan, Target, ThreadPlan, Together, TxTaskCpus, Verify, VerifyMethod, WriteSync,
 };
-pub use parse::{DeviceWrites, ParseError, Refused, Settings, UnknownOptions};
+pub use parse::{ParseError, Refused, Settings};

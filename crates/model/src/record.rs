@@ -5,6 +5,7 @@
 //! would make up most of a record. A record is saved before it is studied.
 
 mod job;
+pub mod lines;
 
 pub use crate::account::{Account, AccountKind, Accounts, TaskOwner, TaskTime, TaskTimes};
 use crate::envelope::Envelope;

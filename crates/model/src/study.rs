@@ -6,7 +6,7 @@ mod background;
 pub(crate) mod caveats;
 pub(crate) mod events;
 mod job;
-mod limits;
+pub(crate) mod limits;
 pub(crate) mod page_cache;
 mod per_work;
 pub(crate) mod phase;
@@ -22,19 +22,8 @@ use crate::finding::{MeterFinding, RunFinding};
 use crate::kind::Head;
 use crate::plan::JobPlan;
 use crate::record::{Host, MeterStatus, PhaseRecord, Record, Source};
-use crate::stored::Stored;
 use crate::unit::Hertz;
 use background::BackgroundRates;
-
-/// Computes the finding of a record, compared with an earlier one if there is one.
-pub fn study_against(record: &Record, stored: Option<&Stored<Record>>) -> RunFinding {
-    let mut finding = study(record);
-    if let Some(stored) = stored {
-        against_stored::stand_beside(&mut finding, record, stored);
-    }
-    finding.head.limits = limits::judge(record, &finding, stored);
-    finding
-}
 
 /// Computes the finding of a record.
 pub fn study(record: &Record) -> RunFinding {

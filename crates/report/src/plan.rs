@@ -162,7 +162,6 @@ mod tests {
     use model::experiment::draft::Surroundings;
     use model::guest::plan::Point;
     use model::plan::service::Address;
-    use model::plan::{DeviceWrites, UnknownOptions};
     use model::plan::{Settings, parse};
     use model::unit::Nanos;
 
@@ -243,11 +242,8 @@ mod tests {
             published = [{ metric = "iops", change = 0.5, source = "a mail" }]
         "#;
         let surroundings = Surroundings {
-            environment: &|_| None,
-            included: &|_| None,
             address: &|_| Address { port: 1111, directory: "/tmp/s".to_owned() },
-            unknown_options: UnknownOptions::Refuse,
-            device_writes: DeviceWrites::Refuse,
+            ..Surroundings::default()
         };
         model::experiment::file::parse("x.toml", text).unwrap().resolve(&surroundings).unwrap()
     }

@@ -85,10 +85,6 @@ impl Ring for AioContext {
         self.slots.contents(slot, length)
     }
 
-    fn replace_file(&mut self, index: u32, file: File) -> io::Result<File> {
-        if self.has_staged() { Err(io::ErrorKind::InvalidInput.into()) } else { self.slots.replace_file(index, file) }
-    }
-
     #[inline]
     fn stage(&mut self, slot: u32, transfer: &Transfer) -> io::Result<()> {
         let address = self.slots.lend(slot, transfer);
@@ -177,10 +173,6 @@ impl Ring for AioContext {
             self.slots.take_back(slot);
             each(Completion { slot, result: i32::try_from(event.result).unwrap_or(i32::MAX) });
         }
-    }
-
-    fn has_staged(&mut self) -> bool {
-        !self.staged.is_empty()
     }
 
     fn syscalls(&self) -> u64 {

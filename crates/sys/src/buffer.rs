@@ -39,19 +39,11 @@ impl AlignedBuffer {
         Ok(buffer)
     }
 
-    /// Maps the first `length` bytes of a file shared, at least one page.
+    /// Maps the first `length` bytes of a file shared, at least one page, for reading and, if it `writes`, for writing.
     ///
-    /// For callers that use only [`pointer`](Self::pointer): other processes may write behind a reference.
-    pub(crate) fn shared(file: &File, length: usize) -> io::Result<Self> {
-        Self::of_file(file, length, ProtFlags::READ | ProtFlags::WRITE)
-    }
-
-    /// The same for reading, and only by the kernel: the file may be truncated.
-    pub(crate) fn shared_to_read(file: &File, length: usize) -> io::Result<Self> {
-        Self::of_file(file, length, ProtFlags::READ)
-    }
-
-    fn of_file(file: &File, length: usize, access: ProtFlags) -> io::Result<Self> {
+    /// For callers that use only [`pointer`](Self::pointer): other processes may write behind a reference, or truncate the file.
+    pub(crate) fn shared(file: &File, length: usize, writes: bool) -> io::Result<Self> {
+        let access = if writes { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
         let length = length.max(1);
         // SAFETY: as for `zeroed`.
         let start = unsafe { mmap(std::ptr::null_mut(), length, access, MapFlags::SHARED, file, 0)? };
@@ -69,7 +61,7 @@ impl Deref for AlignedBuffer {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
         // SAFETY: `start` is the start of a live mapping of `length` initialised (zeroed) bytes. Shared mappings
-        // (`shared`, `shared_to_read`) are never dereferenced.
+        // (`shared`) are never dereferenced.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
     }
 }

@@ -61,29 +61,19 @@ impl ByteStore {
         file.set_len(length as u64)?;
         // Accessing pages beyond the end of a truncated file would fault, so seal its size.
         rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
-        let memory = AlignedBuffer::shared(&file, length)?;
+        let memory = AlignedBuffer::shared(&file, length, true)?;
         want_huge_pages(&memory, length);
         Ok(Self { memory, length, copying: Copying::default(), file: Some(Arc::new(file)) })
     }
 
     /// The first `length` bytes of a file, mapped: what is written there is written to the file. A file that another program cuts short
-    /// meanwhile ends this process (SIGBUS), with a line that says why.
+    /// meanwhile ends this process (SIGBUS), with a line that says why; so does a write to one that is mapped for reading only.
     ///
     /// # Errors
-    /// When the file is not open for reading and writing, or its file system does not support mapping.
-    pub fn of_file(file: &File, length: usize) -> io::Result<Self> {
+    /// When the file is not open for that, or its file system does not support mapping.
+    pub fn of_file(file: &File, length: usize, writes: bool) -> io::Result<Self> {
         explain_bus_errors();
-        let memory = AlignedBuffer::shared(file, length)?;
-        Ok(Self { memory, length, copying: Copying::default(), file: None })
-    }
-
-    /// The same of a file that is open for reading only; a write to it ends this process.
-    ///
-    /// # Errors
-    /// As for [`of_file`](Self::of_file).
-    pub fn of_file_to_read(file: &File, length: usize) -> io::Result<Self> {
-        explain_bus_errors();
-        let memory = AlignedBuffer::shared_to_read(file, length)?;
+        let memory = AlignedBuffer::shared(file, length, writes)?;
         Ok(Self { memory, length, copying: Copying::default(), file: None })
     }
 
@@ -191,7 +181,6 @@ impl ByteStore {
     /// # Panics
     /// When the range is out of bounds.
     pub fn zero(&self, offset: usize, length: usize) {
-        const PAGE: usize = 4096;
         const ZEROS: [u8; PAGE] = [0; PAGE];
         let begin = self.address(offset, length);
         let end = offset + length;
@@ -246,7 +235,7 @@ impl MappedFile {
     /// # Errors
     /// When address space is not available or the file system does not support mapping.
     pub fn new(file: &File, length: usize) -> io::Result<Self> {
-        Ok(Self { memory: AlignedBuffer::shared_to_read(file, length)?, length })
+        Ok(Self { memory: AlignedBuffer::shared(file, length, false)?, length })
     }
 
     /// Address of a range, for the kernel to read while `self` exists.

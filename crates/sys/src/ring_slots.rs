@@ -47,14 +47,6 @@ pub trait Ring {
     /// The first bytes of a slot; `None` while it is in flight, or if it is shorter.
     fn contents(&mut self, slot: u32, length: u32) -> Option<&mut [u8]>;
 
-    /// Puts another file at this index, and returns the one that was there. The kernel holds the files of transfers that
-    /// are in flight.
-    ///
-    /// # Errors
-    /// When transfers are staged, because they name the file by its number, when there is no such index, or when files are
-    /// registered.
-    fn replace_file(&mut self, index: u32, file: File) -> io::Result<File>;
-
     /// Stages a transfer for the next [`submit`](Self::submit) or [`wait`](Self::wait).
     ///
     /// # Panics
@@ -74,9 +66,6 @@ pub trait Ring {
 
     /// Passes up to `most` completions to `each`.
     fn reap(&mut self, most: u32, each: impl FnMut(Completion));
-
-    /// Whether transfers are staged and not submitted.
-    fn has_staged(&mut self) -> bool;
 
     /// Submitting and waiting system calls so far.
     fn syscalls(&self) -> u64;
@@ -123,11 +112,6 @@ impl Slots {
         self.in_flight
     }
 
-    pub(crate) fn replace_file(&mut self, index: u32, file: File) -> io::Result<File> {
-        let place = self.files.get_mut(index as usize).ok_or(io::ErrorKind::InvalidInput)?;
-        Ok(std::mem::replace(place, file))
-    }
-
     /// Marks the slot as in flight and returns the address that the kernel may use.
     ///
     /// # Panics
@@ -171,7 +155,7 @@ impl Slots {
 mod tests {
     use super::*;
     use crate::aio::AioContext;
-    use crate::uring::{Asking, BlockRing, Registration};
+    use crate::uring::{Asking, BlockRing};
     use std::os::unix::fs::FileExt;
 
     const SLOT: usize = 4096;
@@ -207,12 +191,9 @@ mod tests {
             });
         }
         assert_eq!(aio.slots().in_flight(), 0);
-        for mode in [Registration::Registered, Registration::PerIo] {
-            let mut ring =
-                match BlockRing::new(vec![file.try_clone().unwrap()], arena(), 4, mode, mode, Asking::default()) {
-                    Ok(ring) => ring,
-                    Err(error) => panic!("io_uring is not available here: {error}"),
-                };
+        for registered in [true, false] {
+            let asking = Asking { registered_buffers: registered, registered_files: registered, ..Asking::default() };
+            let mut ring = BlockRing::new(vec![file.try_clone().unwrap()], arena(), 4, asking).unwrap();
             for slot in 0..4 {
                 ring.stage(slot, &transfer(Way::Read, slot.into())).unwrap();
             }
@@ -233,9 +214,8 @@ mod tests {
     #[test]
     fn a_ring_with_a_thread_of_the_kernel_waits_without_calls() {
         let (file, path) = scratch("thread");
-        let (arena, mode) = (AlignedBuffer::zeroed(SLOT).unwrap(), Registration::Registered);
-        let asking = Asking { submission_thread: true, ..Asking::default() };
-        let mut ring = BlockRing::new(vec![file], arena, 1, mode, mode, asking).unwrap();
+        let asking = Asking { submission_thread: true, registered_files: true, ..Asking::default() };
+        let mut ring = BlockRing::new(vec![file], AlignedBuffer::zeroed(SLOT).unwrap(), 1, asking).unwrap();
         for _ in 0..64 {
             ring.stage(0, &transfer(Way::Read, 3)).unwrap();
             ring.wait(1, 1).unwrap();
@@ -250,8 +230,7 @@ mod tests {
         let (file, path) = scratch("drop");
         file.write_all_at(&[9; SLOT], 0).unwrap();
         let arena = AlignedBuffer::zeroed(4 * SLOT).unwrap();
-        let registered = Registration::Registered;
-        let mut ring = BlockRing::new(vec![file], arena, 4, registered, registered, Asking::default()).unwrap();
+        let mut ring = BlockRing::new(vec![file], arena, 4, Asking::default()).unwrap();
         (0..4).for_each(|slot| ring.stage(slot, &transfer(Way::Read, 0)).unwrap());
         ring.submit().unwrap();
         drop(ring);

@@ -3,13 +3,12 @@
 //! The memory file is sealed against shrinking at creation, so no process can remove pages that another has mapped. All
 //! access is atomic: an unexpected value from another process is possible, undefined behaviour is not.
 
+use crate::buffer::AlignedBuffer;
 use rustix::fs::{MemfdFlags, SealFlags};
-use rustix::mm::{MapFlags, ProtFlags};
 use rustix::thread::futex;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -21,13 +20,11 @@ pub const SIGNALS: usize = SIGNAL_BYTES / size_of::<AtomicU32>();
 /// Signals and words, mapped.
 #[derive(Debug)]
 pub struct SharedWords {
-    memory: NonNull<u8>,
-    bytes: usize,
+    memory: AlignedBuffer,
+    words: usize,
 }
 
-// SAFETY: the memory is accessed only through atomics, and only the last owner unmaps it.
-unsafe impl Send for SharedWords {}
-// SAFETY: as above.
+// SAFETY: the memory is accessed only through atomics.
 unsafe impl Sync for SharedWords {}
 
 impl SharedWords {
@@ -40,7 +37,7 @@ impl SharedWords {
         file.set_len(length as u64)?;
         file.write_all_at(text, length as u64)?;
         rustix::fs::fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
-        Ok((Self::map(&file, length)?, file))
+        Ok((Self { memory: AlignedBuffer::shared(&file, length, true)?, words }, file))
     }
 
     /// Opens memory of `words` words that another process created. Also returns the text behind them.
@@ -56,16 +53,8 @@ impl SharedWords {
         }
         let mut text = vec![0; whole - length];
         file.read_exact_at(&mut text, length as u64)?;
-        Ok((Self::map(file, length)?, text))
-    }
-
-    fn map(file: &File, bytes: usize) -> io::Result<Self> {
-        let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping at an address that the kernel chooses aliases nothing; the file is sealed against
-        // shrinking, so all pages stay valid.
-        let memory = unsafe { rustix::mm::mmap(std::ptr::null_mut(), bytes, protection, MapFlags::SHARED, file, 0) }?;
-        let memory = NonNull::new(memory.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { memory, bytes })
+        // Sealed against shrinking, so all pages stay valid.
+        Ok((Self { memory: AlignedBuffer::shared(file, length, true)?, words }, text))
     }
 
     /// The signals, [`SIGNALS`] of them.
@@ -73,23 +62,14 @@ impl SharedWords {
     pub fn signals(&self) -> &[AtomicU32] {
         // SAFETY: the mapping is page-aligned, at least SIGNAL_BYTES long, lives as long as `self`, and is accessed
         // only through atomics, for which every bit pattern is valid.
-        unsafe { std::slice::from_raw_parts(self.memory.as_ptr().cast(), SIGNALS) }
+        unsafe { std::slice::from_raw_parts(self.memory.pointer().cast(), SIGNALS) }
     }
 
     /// The words.
     #[inline(always)]
     pub fn words(&self) -> &[AtomicU64] {
-        let count = (self.bytes - SIGNAL_BYTES) / size_of::<AtomicU64>();
         // SAFETY: as for the signals; the words are behind them, and SIGNAL_BYTES keeps them aligned.
-        unsafe { std::slice::from_raw_parts(self.memory.as_ptr().add(SIGNAL_BYTES).cast(), count) }
-    }
-}
-
-impl Drop for SharedWords {
-    fn drop(&mut self) {
-        // SAFETY: `map` created this mapping with this length, and no reference to it remains. Unmapping a complete
-        // mapping does not fail.
-        let _ = unsafe { rustix::mm::munmap(self.memory.as_ptr().cast(), self.bytes) };
+        unsafe { std::slice::from_raw_parts(self.memory.pointer().add(SIGNAL_BYTES).cast(), self.words) }
     }
 }
 

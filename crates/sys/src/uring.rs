@@ -8,18 +8,13 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 
-/// Whether a resource is registered with the kernel once or looked up for each I/O.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Registration {
-    /// Registered once, before the first I/O.
-    Registered,
-    /// Looked up for each I/O.
-    PerIo,
-}
-
 /// How a ring asks the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Asking {
+    /// Buffers are registered once, before the first I/O, not looked up for each.
+    pub registered_buffers: bool,
+    /// The same for files.
+    pub registered_files: bool,
     /// Completions are polled from the device (IORING_SETUP_IOPOLL).
     pub polled: bool,
     /// A kernel thread takes submissions (IORING_SETUP_SQPOLL).
@@ -42,8 +37,6 @@ pub struct BlockRing {
     // Dropped before `slots`: closing the ring ends all kernel access to the memory.
     ring: IoUring,
     pub(crate) slots: Slots,
-    buffers: Registration,
-    files: Registration,
     asking: Asking,
     /// Transfers until the next one that a worker gets.
     until_async: u32,
@@ -56,30 +49,23 @@ impl BlockRing {
     /// # Errors
     /// As io_uring_setup(2) and io_uring_register(2): EPERM or ENOSYS when io_uring is not allowed, ENOMEM when the
     /// registered buffers exceed RLIMIT_MEMLOCK.
-    pub fn new(
-        files: Vec<File>,
-        buffer: AlignedBuffer,
-        count: u32,
-        buffers: Registration,
-        registered: Registration,
-        asking: Asking,
-    ) -> io::Result<Self> {
+    pub fn new(files: Vec<File>, buffer: AlignedBuffer, count: u32, asking: Asking) -> io::Result<Self> {
         let slots = Slots::new(files, buffer, count)?;
         let ring = Self::set_up(count, asking)?;
-        if buffers == Registration::Registered {
+        if asking.registered_buffers {
             let vectors: Vec<libc::iovec> = (0..slots.count() as usize)
                 .map(|index| libc::iovec { iov_base: slots.address(index).cast(), iov_len: slots.slot_bytes() })
                 .collect();
             // SAFETY: the vectors describe the arena, which `slots` owns until after the ring is closed.
             unsafe { ring.submitter().register_buffers(&vectors)? };
         }
-        if registered == Registration::Registered {
+        if asking.registered_files {
             let descriptors: Vec<RawFd> = slots.files.iter().map(AsRawFd::as_raw_fd).collect();
             ring.submitter().register_files(&descriptors)?;
         }
         // Saves the descriptor look-up in each system call (5.18). Optional: older kernels work without it.
         let _ = ring.submitter().register_ring_fd();
-        Ok(Self { ring, slots, buffers, files: registered, asking, until_async: asking.force_async, syscalls: 0 })
+        Ok(Self { ring, slots, asking, until_async: asking.force_async, syscalls: 0 })
     }
 
     fn set_up(count: u32, asking: Asking) -> io::Result<IoUring> {
@@ -125,25 +111,22 @@ impl BlockRing {
     #[inline]
     fn entry(&self, slot: u32, transfer: &Transfer, address: *mut u8, flags: squeue::Flags) -> squeue::Entry {
         // A registered file is identified by its index and a flag, in the descriptor field.
-        let (file, flags) = match self.files {
-            Registration::Registered => (types::Fd(transfer.file as RawFd), flags | squeue::Flags::FIXED_FILE),
-            Registration::PerIo => (types::Fd(self.slots.files[transfer.file as usize].as_raw_fd()), flags),
+        let (file, flags) = if self.asking.registered_files {
+            (types::Fd(transfer.file as RawFd), flags | squeue::Flags::FIXED_FILE)
+        } else {
+            (types::Fd(self.slots.files[transfer.file as usize].as_raw_fd()), flags)
         };
         let (length, offset, index) = (transfer.length, transfer.offset, slot as u16);
         let asked = self.asking.flags;
-        match (self.buffers, transfer.way) {
-            (Registration::Registered, Way::Read) => {
+        match (self.asking.registered_buffers, transfer.way) {
+            (true, Way::Read) => {
                 opcode::ReadFixed::new(file, address, length, index).offset(offset).rw_flags(asked).build()
             }
-            (Registration::Registered, Way::Write) => {
+            (true, Way::Write) => {
                 opcode::WriteFixed::new(file, address, length, index).offset(offset).rw_flags(asked).build()
             }
-            (Registration::PerIo, Way::Read) => {
-                opcode::Read::new(file, address, length).offset(offset).rw_flags(asked).build()
-            }
-            (Registration::PerIo, Way::Write) => {
-                opcode::Write::new(file, address, length).offset(offset).rw_flags(asked).build()
-            }
+            (false, Way::Read) => opcode::Read::new(file, address, length).offset(offset).rw_flags(asked).build(),
+            (false, Way::Write) => opcode::Write::new(file, address, length).offset(offset).rw_flags(asked).build(),
         }
         .flags(flags)
     }
@@ -184,11 +167,6 @@ impl Ring for BlockRing {
 
     fn contents(&mut self, slot: u32, length: u32) -> Option<&mut [u8]> {
         self.slots.contents(slot, length)
-    }
-
-    fn replace_file(&mut self, index: u32, file: File) -> io::Result<File> {
-        let may = self.files == Registration::PerIo && !self.has_staged();
-        if may { self.slots.replace_file(index, file) } else { Err(io::ErrorKind::Unsupported.into()) }
     }
 
     #[inline]
@@ -243,10 +221,6 @@ impl Ring for BlockRing {
             slots.take_back(slot);
             each(Completion { slot, result: entry.result() });
         }
-    }
-
-    fn has_staged(&mut self) -> bool {
-        !self.ring.submission().is_empty()
     }
 
     fn syscalls(&self) -> u64 {

@@ -9,7 +9,6 @@ use model::events::Wanted;
 use model::experiment::Around;
 use model::placement::Place;
 use model::plan::service::ServicePlan;
-use model::plan::{DeviceWrites, UnknownOptions};
 use model::probe::Probe;
 use std::time::Duration;
 
@@ -149,12 +148,4 @@ pub struct JobArguments {
     /// Allow writes to a block device. Mounted or partitioned devices are always refused
     #[arg(long)]
     pub allow_device_write: bool,
-}
-
-impl JobArguments {
-    /// What the parser of plans makes of them.
-    pub fn choices(&self) -> (UnknownOptions, DeviceWrites) {
-        let unknown = if self.ignore_unknown { UnknownOptions::Ignore } else { UnknownOptions::Refuse };
-        (unknown, if self.allow_device_write { DeviceWrites::Allow } else { DeviceWrites::Refuse })
-    }
 }

@@ -295,7 +295,7 @@ mod long {
 
     #[test]
     fn a_ledger_of_another_schema_or_that_others_can_write_to_is_left_alone() {
-        let newer: Change = &|_, text| text.replacen("iotoll.ledger/2", "iotoll.ledger/3", 1);
+        let newer: Change = &|_, text| text.replacen("iotoll.ledger/3", "iotoll.ledger/4", 1);
         let open: Change = &|path, text| {
             fs::set_permissions(path, fs::Permissions::from_mode(0o666)).unwrap();
             text

@@ -2,10 +2,11 @@
 //! Each copy of a job has its own memory. The counter of I/Os in flight may be one for all, as that of an inode is.
 
 use super::traits::Perform;
-use super::{OpenEngine, Setup, nbd, noisy_slots};
+use super::{OpenEngine, nbd, noisy_slots};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::sysroot::Sysroot;
+use crate::workload::JobCopy;
 use crate::workload::request_source::{Kind, Request};
 use ::nbd::client::Account;
 use std::path::Path;
@@ -18,9 +19,9 @@ struct Mem {
     in_flight: Account,
 }
 
-pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
-    let plan = setup.plan;
-    let bytes = setup.targets.iter().map(|target| target.span.begin + target.span.length).max().unwrap_or(0);
+pub(super) fn open(copy: &JobCopy) -> Result<OpenEngine> {
+    let plan = copy.plan;
+    let bytes = copy.targets.iter().map(|target| target.span.begin + target.span.length).max().unwrap_or(0);
     let failed = |error| Error::job(&plan.name, format!("{bytes} bytes of memory, its device"), error);
     let length = usize::try_from(bytes).map_err(|_| failed(std::io::ErrorKind::OutOfMemory.into()))?;
     // The kernel promises more than it has, and kills who touches it.

@@ -4,13 +4,14 @@ mod connections;
 
 use super::traits::{Queue, Stages, Sync};
 use super::worker::Control;
-use super::{OpenEngine, Setup, slot_bytes};
+use super::{OpenEngine, slot_bytes};
 use crate::error::{Error, Result};
+use crate::workload::JobCopy;
 use crate::workload::payload::fill_once;
 use crate::workload::request_source::{Kind, Request};
 use crate::workload::target::{self, Share, Span};
 use connections::{Split, join};
-use model::plan::{Access, JobPlan, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan, PathTxQueue};
+use model::plan::{JobPlan, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan, PathTxQueue};
 use nbd::client::{Accounting, Ask, Client, Connection, Done, Options, POLL_INTERVAL, Uri, Wire};
 use nbd::{Copying, Framing, Tuning};
 use std::io;
@@ -41,15 +42,13 @@ struct Remote<C> {
     copy: Vec<u8>,
 }
 
-pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
-    let (plan, depth) = (setup.plan, setup.plan.depth.in_flight);
+pub(super) fn open(copy: &JobCopy) -> Result<OpenEngine> {
+    let (plan, depth) = (copy.plan, copy.plan.depth.in_flight);
     let (part, block) = (plan.path.max_payload, slot_bytes(plan));
     let parts = u32::try_from(block.div_ceil(part as usize)).unwrap_or(u32::MAX);
     let slots = depth.checked_mul(parts).ok_or_else(|| {
-        Error::Refused(format!(
-            "job '{}': path_max_payload={part} splits an I/O into too many requests; use a larger value",
-            plan.name
-        ))
+        let why = "splits an I/O into too many requests; use a larger value";
+        Error::refused(plan, format_args!("path_max_payload={part} {why}"))
     })?;
     let bytes = if parts == 1 { block } else { part as usize };
     let options = options(&plan.path);
@@ -74,7 +73,7 @@ fn ready(plan: &JobPlan, client: impl Connection + 'static) -> Result<OpenEngine
     let mut noise = vec![0; slot];
     let mut seed = 0x5eed;
     for place in 0..slots {
-        fill_once(plan, &mut noise, slot, |memory| target::fill_with_noise(memory, &mut seed))?;
+        fill_once(plan, &mut noise, slot, |memory| target::fill_with_noise(memory, &mut seed));
         client.arena().write(client.begin(place), &noise);
     }
     let mut engine = Remote {
@@ -100,15 +99,9 @@ fn ready(plan: &JobPlan, client: impl Connection + 'static) -> Result<OpenEngine
 /// Refused, with the fix.
 pub(crate) fn span(plan: &JobPlan, copy: u32) -> Result<Span> {
     let client = connect(plan, 1, 1, options(&plan.path))?;
-    let refused = |why: String| Err(Error::Refused(format!("job '{}': {}: {why}", plan.name, uri(plan))));
-    let asks: &[Ask] = match plan.access {
-        Access::Read => &[Ask::Read],
-        Access::Write => &[Ask::Write],
-        Access::Trim => &[Ask::Trim],
-        Access::ReadWrite => &[Ask::Read, Ask::Write],
-        Access::TrimWrite => &[Ask::Trim, Ask::Write],
-    };
-    if let Some(ask) = asks.iter().find(|ask| !client.takes(**ask)) {
+    let refused = |why: String| Err(Error::refused(plan, format_args!("{}: {why}", uri(plan))));
+    let asks = [Ask::Read, Ask::Write, Ask::Trim].into_iter().zip(plan.access.directions());
+    if let Some((ask, _)) = asks.filter(|(_, used)| *used).find(|(ask, _)| !client.takes(*ask)) {
         return refused(format!("the server does not allow {ask:?} on this export; choose another rw= or export"));
     }
     let export = client.export();
@@ -140,7 +133,7 @@ fn uri(plan: &JobPlan) -> &str {
 }
 
 fn connect(plan: &JobPlan, slots: u32, slot_bytes: usize, mut options: Options) -> Result<Client> {
-    if !matches!(plan.access, Access::Write | Access::ReadWrite | Access::TrimWrite) {
+    if !plan.access.writes() {
         // The job sends no payload, so zero-copy buffers are useless.
         options.tuning.zero_copy = u32::MAX;
     }
@@ -148,13 +141,12 @@ fn connect(plan: &JobPlan, slots: u32, slot_bytes: usize, mut options: Options) 
 }
 
 fn place(plan: &JobPlan) -> Result<Uri> {
-    let refused = |error: nbd::client::BadUri| Error::Refused(format!("job '{}': uri={error}", plan.name));
-    uri(plan).parse().map_err(refused)
+    uri(plan).parse().map_err(|error: nbd::client::BadUri| Error::refused(plan, format_args!("uri={error}")))
 }
 
 fn unreachable_server(plan: &JobPlan, error: &nbd::Error) -> Error {
     let hint = if matches!(error, nbd::Error::System { .. }) { "; is the server running?" } else { "" };
-    Error::Refused(format!("job '{}': uri={}: {error}{hint}", plan.name, uri(plan)))
+    Error::refused(plan, format_args!("uri={}: {error}{hint}", uri(plan)))
 }
 
 /// The tuning of a client or a server for these options.
@@ -364,7 +356,6 @@ mod tests {
             segment: 6,
             coalesce: Duration::from_nanos(4),
             busy_poll: Duration::from_nanos(5),
-            // Set elsewhere, because it needs the clock.
         };
         let handshake_timeout = Options::default().handshake_timeout;
         assert_eq!(

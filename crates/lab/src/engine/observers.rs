@@ -5,7 +5,6 @@ use super::traits::{Queue, Stages, Sync};
 use crate::io_log::{Entry, IoLog};
 use crate::workload::payload::{Expected, Payload};
 use crate::workload::request_source::{Kind, Request};
-use std::fs::File;
 use std::io;
 use sys::clock::ticks;
 
@@ -125,16 +124,6 @@ impl Queue for Observed<'_> {
     fn sync(&mut self, file: u32, what: Sync) -> io::Result<bool> {
         self.log.iter_mut().for_each(|log| log.note_sync(file, what));
         self.engine.sync(file, what)
-    }
-
-    fn submit_all(&mut self) -> io::Result<bool> {
-        let outcome = self.engine.submit_all();
-        self.hand_over();
-        outcome
-    }
-
-    fn replace(&mut self, index: u32, file: File) -> io::Result<File> {
-        self.engine.replace(index, file)
     }
 
     fn syscalls(&self) -> Option<u64> {

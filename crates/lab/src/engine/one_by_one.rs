@@ -1,8 +1,9 @@
 //! Engines that move one block of a file at a time in this thread: psync, sync and mmap.
 
 use super::traits::{Perform, Sync};
-use super::{OpenEngine, Setup, Trims, moved, noisy_slots, open_files, result_of, sync_file};
+use super::{OpenEngine, Trims, moved, noisy_slots, open_files, result_of, sync_file};
 use crate::error::{Error, Result};
+use crate::workload::JobCopy;
 use crate::workload::request_source::{Kind, Request};
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
@@ -12,24 +13,24 @@ use sys::buffer::AlignedBuffer;
 use sys::byte_store::ByteStore;
 
 /// pread and pwrite: one system call per I/O.
-pub(super) fn psync(setup: &Setup) -> Result<OpenEngine> {
-    ready(setup, open_files(setup)?)
+pub(super) fn psync(copy: &JobCopy) -> Result<OpenEngine> {
+    ready(copy, open_files(copy)?)
 }
 
 /// read and write at the file's position, which lseek moves where the next I/O does not follow the last one: what programs without
 /// pread do.
-pub(super) fn sync(setup: &Setup) -> Result<OpenEngine> {
+pub(super) fn sync(copy: &JobCopy) -> Result<OpenEngine> {
     let at_begin = |file| Positioned { file, position: Some(0) };
-    ready(setup, open_files(setup)?.into_iter().map(at_begin).collect())
+    ready(copy, open_files(copy)?.into_iter().map(at_begin).collect())
 }
 
 /// Copies between the job's buffer and a mapping of the file: what programs with memory-mapped files do. The kernel works in page faults and
 /// writeback.
-pub(super) fn mmap(setup: &Setup) -> Result<OpenEngine> {
-    let plan = setup.plan;
+pub(super) fn mmap(copy: &JobCopy) -> Result<OpenEngine> {
+    let plan = copy.plan;
     let failed = |error| Error::job(&plan.name, "mapping a file", error);
     let mut files = Vec::new();
-    for (file, target) in open_files(setup)?.into_iter().zip(setup.targets) {
+    for (file, target) in open_files(copy)?.into_iter().zip(&copy.targets) {
         let end = target.span.begin.saturating_add(target.span.length).saturating_add(target.span.beyond);
         let length = usize::try_from(end).map_err(|_| failed(io::ErrorKind::OutOfMemory.into()))?;
         // A page behind the end of a file cannot be accessed. What a job writes makes its file longer anyway.
@@ -40,14 +41,14 @@ pub(super) fn mmap(setup: &Setup) -> Result<OpenEngine> {
             }
             file.set_len(end).map_err(failed)?;
         }
-        let map = if plan.access.changes() { ByteStore::of_file } else { ByteStore::of_file_to_read };
-        files.push(Mapped { mapping: map(&file, length).map_err(failed)?, file, through: plan.direct });
+        let mapping = ByteStore::of_file(&file, length, plan.access.changes()).map_err(failed)?;
+        files.push(Mapped { mapping, file, through: plan.direct });
     }
-    ready(setup, files)
+    ready(copy, files)
 }
 
-fn ready<F: Moves + 'static>(setup: &Setup, files: Vec<F>) -> Result<OpenEngine> {
-    let mut engine = OneByOne { files, buffer: noisy_slots(setup.plan, 1)?, calls: 0, trims: Trims::of(setup) };
+fn ready<F: Moves + 'static>(copy: &JobCopy, files: Vec<F>) -> Result<OpenEngine> {
+    let mut engine = OneByOne { files, buffer: noisy_slots(copy.plan, 1)?, calls: 0, trims: Trims::of(copy) };
     Ok(Box::new(move |worker| worker.run_direct(&mut engine)))
 }
 
@@ -56,8 +57,6 @@ trait Moves {
     fn file(&self) -> &File;
     /// Reads or writes a block: bytes moved, or minus the error number. Counts its system calls.
     fn transfer(&mut self, kind: Kind, offset: u64, memory: &mut [u8], calls: &mut u64) -> i32;
-    /// Puts another file in place of this one, and returns it.
-    fn replace(&mut self, file: File) -> io::Result<File>;
 }
 
 impl Moves for File {
@@ -81,10 +80,6 @@ impl Moves for File {
                 Err(error) => return -error.raw_os_error(),
             }
         }
-    }
-
-    fn replace(&mut self, file: File) -> io::Result<File> {
-        Ok(std::mem::replace(self, file))
     }
 }
 
@@ -120,11 +115,6 @@ impl Moves for Positioned {
         self.position = outcome.ok().map(|bytes| offset + bytes as u64);
         result_of(outcome.map_err(Into::into))
     }
-
-    fn replace(&mut self, file: File) -> io::Result<File> {
-        self.position = Some(0);
-        Ok(std::mem::replace(&mut self.file, file))
-    }
 }
 
 struct Mapped {
@@ -157,11 +147,6 @@ impl Moves for Mapped {
         }
         moved(length)
     }
-
-    fn replace(&mut self, _: File) -> io::Result<File> {
-        let why = "ioengine=mmap maps all files before the first I/O; leave create_on_open out";
-        Err(io::Error::new(io::ErrorKind::Unsupported, why))
-    }
 }
 
 struct OneByOne<F> {
@@ -188,10 +173,6 @@ impl<F: Moves> Perform for OneByOne<F> {
 
     fn sync(&mut self, file: u32, what: Sync) -> io::Result<bool> {
         sync_file(self.files.get(file as usize).map(Moves::file), what)
-    }
-
-    fn replace(&mut self, index: u32, file: File) -> io::Result<File> {
-        self.files.get_mut(index as usize).ok_or(io::ErrorKind::InvalidInput)?.replace(file)
     }
 
     fn syscalls(&self) -> Option<u64> {

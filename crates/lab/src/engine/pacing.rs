@@ -167,15 +167,10 @@ impl Pacing {
     /// The next file of the sync that is due, and the call; it counts as synced.
     pub fn next_to_sync(&mut self) -> Option<(u32, Sync)> {
         let file = self.to_sync.pop()?;
-        self.note_closed(file);
-        Some((file, self.what))
-    }
-
-    /// Nothing of a file is left to sync.
-    pub fn note_closed(&mut self, file: u32) {
         if let Some(dirty) = self.dirty.get_mut(file as usize) {
             *dirty = false;
         }
+        Some((file, self.what))
     }
 
     pub fn note_issued(&mut self, request: &Request) {
@@ -311,16 +306,6 @@ pub(crate) struct Replaying {
     scale: f64,
 }
 
-/// What is due.
-pub(crate) enum Due {
-    /// Nothing until then.
-    Wait(u64),
-    Issue(Request),
-    /// Of a file.
-    Sync(u32, Sync),
-    Done,
-}
-
 impl Replaying {
     pub fn new(replay: Arc<Replay>, plan: &ReplayPlan, clock: Hertz) -> Self {
         let micro = clock.ticks(Nanos(1_000_000_000)).0 as f64 / 1e6;
@@ -333,18 +318,15 @@ impl Replaying {
         (self.next, self.begin) = (0, now);
     }
 
-    /// The next step, if it is due.
-    pub fn step(&mut self, now: u64) -> Due {
-        let Some(replay::Step { at, what }) = self.replay.steps.get(self.next) else { return Due::Done };
+    /// The next step, or when it is due; `None` behind the last.
+    pub fn step(&mut self, now: u64) -> Option<Result<replay::What, u64>> {
+        let replay::Step { at, what } = self.replay.steps.get(self.next)?;
         let due = self.begin.saturating_add((*at as f64 * self.scale) as u64);
         if due > now {
-            return Due::Wait(due);
+            return Some(Err(due));
         }
         self.next += 1;
-        match *what {
-            replay::What::Io(request) => Due::Issue(request),
-            replay::What::Sync(file, what) => Due::Sync(file, what),
-        }
+        Some(Ok(*what))
     }
 }
 
@@ -519,12 +501,12 @@ mod tests {
             replaying
         };
         let mut timed = replaying(ReplayPlan::default());
-        assert!(matches!(timed.step(5_000), Due::Issue(Request { length: 1, .. })));
-        assert!(matches!(timed.step(6_000), Due::Wait(1_005_000)));
-        assert!(matches!(timed.step(1_005_000), Due::Sync(0, Sync::All)));
-        assert!(matches!(timed.step(1_005_000), Due::Done));
+        let sync = Some(Ok(replay::What::Sync(0, Sync::All)));
+        assert!(matches!(timed.step(5_000), Some(Ok(replay::What::Io(Request { length: 1, .. })))));
+        assert_eq!(timed.step(6_000), Some(Err(1_005_000)));
+        assert_eq!((timed.step(1_005_000), timed.step(1_005_000)), (sync, None));
         let mut fast = replaying(ReplayPlan { no_stall: true, ..ReplayPlan::default() });
-        assert!(matches!((fast.step(5_000), fast.step(5_000)), (Due::Issue(_), Due::Sync(0, Sync::All))));
+        assert!(matches!((fast.step(5_000), fast.step(5_000)), (Some(Ok(replay::What::Io(_))), next) if next == sync));
     }
 
     fn thinking(think_blocks: u32) -> Thinking {

@@ -1,49 +1,41 @@
 //! Engines on the asynchronous rings of the kernel: libaio, and io_uring, which has one ring per job, with registered buffers, files and
 //! ring descriptor unless the job disables them.
 
-use super::files_in_loop::opens_in_loop;
 use super::traits::{Queue, Stages, Sync};
-use super::{OpenEngine, Setup, Trims, noisy_slots, open_files, sync_file};
+use super::{OpenEngine, Trims, noisy_slots, open_files, sync_file};
 use crate::error::{Error, Result};
+use crate::workload::JobCopy;
 use crate::workload::request_source::{Kind, Request};
 use model::plan::JobPlan;
 use rustix::io::ReadWriteFlags;
-use std::fs::File;
 use std::io;
 use sys::aio::AioContext;
 use sys::ring_slots::{Ring, Transfer, Way};
-use sys::uring::{Asking, BlockRing, Registration};
+use sys::uring::{Asking, BlockRing};
 
 /// Most buffers that the kernel registers with a ring; the ring itself may have twice as many entries.
 const MOST_BUFFERS: u32 = 16_384;
 /// RWF_DONTCACHE of linux/fs.h (6.14).
 const DONTCACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
 
-pub(super) fn libaio(setup: &Setup) -> Result<OpenEngine> {
-    let (plan, depth) = (setup.plan, setup.plan.depth.in_flight);
-    let context = AioContext::new(open_files(setup)?, noisy_slots(plan, depth)?, depth);
+pub(super) fn libaio(copy: &JobCopy) -> Result<OpenEngine> {
+    let (plan, depth) = (copy.plan, copy.plan.depth.in_flight);
+    let context = AioContext::new(open_files(copy)?, noisy_slots(plan, depth)?, depth);
     let context = context.map_err(|error| match error.raw_os_error() {
-        Some(11) => Error::Refused(format!(
-            "job '{}': iodepth={depth} exceeds what the system's limit of asynchronous I/Os leaves; raise sysctl fs.aio-max-nr",
-            plan.name
-        )),
+        Some(11) => {
+            let limit = "exceeds what the system's limit of asynchronous I/Os leaves; raise sysctl fs.aio-max-nr";
+            Error::refused(plan, format_args!("iodepth={depth} {limit}"))
+        }
         _ => Error::job(&plan.name, "setting up libaio", error),
     });
-    Ok(ready(context?, setup))
+    Ok(ready(context?, copy))
 }
 
-pub(super) fn io_uring(setup: &Setup) -> Result<OpenEngine> {
-    let (plan, depth) = (setup.plan, setup.plan.depth.in_flight);
-    let (files, slots) = (open_files(setup)?, noisy_slots(plan, depth)?);
-    let registration = |asked: Option<bool>| match asked {
-        Some(false) => Registration::PerIo,
-        Some(true) | None => Registration::Registered,
-    };
-    // Files that the loop opens are not known to the ring.
-    let files_asked = if opens_in_loop(plan) { Some(false) } else { plan.calls.registered_files };
-    let (buffers, registered) = (registration(plan.calls.fixed_buffers), registration(files_asked));
-    let ring = BlockRing::new(files, slots, depth, buffers, registered, asking(plan));
-    Ok(ready(ring.map_err(|error| unusable(&plan.name, depth, error))?, setup))
+pub(super) fn io_uring(copy: &JobCopy) -> Result<OpenEngine> {
+    let (plan, depth) = (copy.plan, copy.plan.depth.in_flight);
+    let (files, slots) = (open_files(copy)?, noisy_slots(plan, depth)?);
+    let ring = BlockRing::new(files, slots, depth, asking(plan));
+    Ok(ready(ring.map_err(|error| unusable(plan, depth, error))?, copy))
 }
 
 fn asking(plan: &JobPlan) -> Asking {
@@ -52,6 +44,8 @@ fn asking(plan: &JobPlan) -> Asking {
     flags.set(ReadWriteFlags::NOWAIT, calls.nowait);
     flags.set(DONTCACHE, calls.uncached);
     Asking {
+        registered_buffers: calls.fixed_buffers.unwrap_or(true),
+        registered_files: calls.registered_files.unwrap_or(true),
         polled: calls.polled,
         submission_thread: calls.submission_thread,
         force_async: calls.force_async,
@@ -59,22 +53,23 @@ fn asking(plan: &JobPlan) -> Asking {
     }
 }
 
-fn unusable(job: &str, depth: u32, error: io::Error) -> Error {
+fn unusable(plan: &JobPlan, depth: u32, error: io::Error) -> Error {
     match error.raw_os_error() {
-        Some(1 | 38) => Error::Refused(format!(
-            "job '{job}': io_uring is not allowed here ({error}); set sysctl kernel.io_uring_disabled=0, use a container \
-             whose seccomp profile allows it, or use ioengine=libaio"
-        )),
-        Some(22) if depth > MOST_BUFFERS => Error::Refused(format!(
-            "job '{job}': iodepth={depth} exceeds the limit of io_uring; use at most {MOST_BUFFERS}, or 32768 with fixedbufs=0"
-        )),
-        _ => Error::job(job, "setting up io_uring", error),
+        Some(1 | 38) => {
+            let mend = "set sysctl kernel.io_uring_disabled=0, use a container whose seccomp profile allows it, or use ioengine=libaio";
+            Error::refused(plan, format_args!("io_uring is not allowed here ({error}); {mend}"))
+        }
+        Some(22) if depth > MOST_BUFFERS => {
+            let mend = format_args!("use at most {MOST_BUFFERS}, or 32768 with fixedbufs=0");
+            Error::refused(plan, format_args!("iodepth={depth} exceeds the limit of io_uring; {mend}"))
+        }
+        _ => Error::job(&plan.name, "setting up io_uring", error),
     }
 }
 
-fn ready(ring: impl Ring + 'static, setup: &Setup) -> OpenEngine {
-    let trimmed = Vec::with_capacity(setup.plan.depth.in_flight as usize);
-    let mut engine = OnRing { ring, trims: Trims::of(setup), trimmed };
+fn ready(ring: impl Ring + 'static, copy: &JobCopy) -> OpenEngine {
+    let trimmed = Vec::with_capacity(copy.plan.depth.in_flight as usize);
+    let mut engine = OnRing { ring, trims: Trims::of(copy), trimmed };
     Box::new(move |worker| worker.run_queued(&mut engine))
 }
 
@@ -126,15 +121,6 @@ impl<R: Ring> Queue for OnRing<R> {
 
     fn sync(&mut self, file: u32, what: Sync) -> io::Result<bool> {
         sync_file(self.ring.slots().files().get(file as usize), what)
-    }
-
-    fn submit_all(&mut self) -> io::Result<bool> {
-        self.submit()?;
-        Ok(!self.ring.has_staged())
-    }
-
-    fn replace(&mut self, index: u32, file: File) -> io::Result<File> {
-        self.ring.replace_file(index, file)
     }
 
     fn syscalls(&self) -> Option<u64> {

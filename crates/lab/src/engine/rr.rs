@@ -2,9 +2,10 @@
 //! sockets; with a connection for all exchanges, or one for each.
 
 use super::traits::{Queue, Stages, Sync};
-use super::{OpenEngine, Setup, noisy_slots};
+use super::{OpenEngine, noisy_slots};
 use crate::echo::resolved;
 use crate::error::{Error, Result};
+use crate::workload::JobCopy;
 use crate::workload::request_source::Request;
 use model::plan::Peer;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
@@ -26,14 +27,11 @@ const MOST_IN_FLIGHT: u64 = 128 << 10;
 const OVERHEAD: u64 = 1 << 10;
 const LONGEST_DATAGRAM: u64 = 65_507;
 
-pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
-    let plan = setup.plan;
+pub(super) fn open(copy: &JobCopy) -> Result<OpenEngine> {
+    let plan = copy.plan;
     let Some(peer) = plan.own.rr_peer.clone() else {
-        return Err(Error::Refused(format!(
-            "job '{}': ioengine=rr needs an echo server; add rr_peer={}",
-            plan.name,
-            Peer::FORM
-        )));
+        let why = format_args!("ioengine=rr needs an echo server; add rr_peer={}", Peer::FORM);
+        return Err(Error::refused(plan, why));
     };
     let block = plan.buffer_bytes();
     let depth = plan.depth.in_flight;
@@ -42,21 +40,19 @@ pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
     {
         let why = "with 1 KiB each for the kernel are more than 128 KiB in flight, for which both ends could wait forever; use a smaller \
                    bs or iodepth";
-        return Err(Error::Refused(format!("job '{}': {depth} × {block} bytes {why}", plan.name)));
+        return Err(Error::refused(plan, format_args!("{depth} × {block} bytes {why}")));
     }
     if matches!(peer, Peer::Udp(_)) && block > LONGEST_DATAGRAM {
-        return Err(Error::Refused(format!(
-            "job '{}': a datagram has at most {LONGEST_DATAGRAM} bytes; use a smaller bs",
-            plan.name
-        )));
+        let why = format_args!("a datagram has at most {LONGEST_DATAGRAM} bytes; use a smaller bs");
+        return Err(Error::refused(plan, why));
     }
     let target = Target::find(&peer)?;
-    let socket = target.connect().map_err(|error| nobody(&plan.name, &peer, &error))?;
+    let socket = target.connect().map_err(|error| {
+        let mend = format_args!("start one there: iotoll serve --echo {peer}");
+        Error::refused(plan, format_args!("{peer}: no echo server answers ({error}); {mend}"))
+    })?;
     if depth > 1 && plan.own.rr_connect {
-        return Err(Error::Refused(format!(
-            "job '{}': rr_connect has one exchange per connection; use iodepth=1",
-            plan.name
-        )));
+        return Err(Error::refused(plan, "rr_connect has one exchange per connection; use iodepth=1"));
     }
     let mut exchanges = Exchanges {
         request: noisy_slots(plan, 1)?,
@@ -70,12 +66,6 @@ pub(super) fn open(setup: &Setup) -> Result<OpenEngine> {
         done: Vec::with_capacity(depth as usize),
     };
     Ok(Box::new(move |worker| worker.run_queued(&mut exchanges)))
-}
-
-fn nobody(job: &str, peer: &Peer, error: &io::Error) -> Error {
-    Error::Refused(format!(
-        "job '{job}': {peer}: no echo server answers ({error}); start one there: iotoll serve --echo {peer}"
-    ))
 }
 
 /// A resolved peer.

@@ -13,8 +13,6 @@ pub struct Tally {
     pub kinds: [KindTally; 3],
     /// fsync and fdatasync calls.
     pub syncs: u64,
-    /// I/Os that failed, and did not end the job. They count as I/Os, with no bytes.
-    pub errors: u64,
     /// Start of counting, in ticks.
     pub begin_ticks: u64,
     /// The last completion, in ticks.
@@ -46,7 +44,6 @@ impl Tally {
         Self {
             kinds: Default::default(),
             syncs: 0,
-            errors: 0,
             begin_ticks,
             end_ticks: begin_ticks,
             stamp_error_sum: 0,
@@ -62,7 +59,7 @@ impl Tally {
             kind.latency.clear();
             (kind.bytes, kind.short) = (0, 0);
         }
-        (self.syncs, self.errors) = (0, 0);
+        self.syncs = 0;
         (self.begin_ticks, self.end_ticks) = (begin_ticks, begin_ticks);
         (self.stamp_error_sum, self.stamp_error_max, self.stamp_error_count) = (0, 0, 0);
         if let Some(stages) = &mut self.stages {

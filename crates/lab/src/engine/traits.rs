@@ -1,7 +1,6 @@
 //! Interfaces between the measured loop and an engine.
 
 use crate::workload::request_source::Request;
-use std::fs::File;
 use std::io;
 
 /// An engine that completes a request before it returns.
@@ -13,10 +12,6 @@ pub trait Perform {
     /// Makes what was written to a file durable. Returns whether that took a call or a request, or nothing has to be done.
     fn sync(&mut self, _file: u32, _what: Sync) -> io::Result<bool> {
         Ok(true)
-    }
-    /// Puts a file at this index, and returns the one that was there, for jobs that open files in the loop.
-    fn replace(&mut self, _: u32, file: File) -> io::Result<File> {
-        Ok(file)
     }
     /// System calls so far; `None` for an engine that makes none.
     fn syscalls(&self) -> Option<u64> {
@@ -39,16 +34,8 @@ pub trait Queue {
     fn with_memory(&mut self, _slot: u32, _length: u32, _work: &mut dyn FnMut(&mut [u8])) {}
     /// As [`Perform::sync`]; called with nothing in flight.
     fn sync(&mut self, file: u32, what: Sync) -> io::Result<bool>;
-    /// Submits the batch. Returns whether nothing of it is left, so that a file can be replaced.
-    fn submit_all(&mut self) -> io::Result<bool> {
-        self.submit().map(|()| true)
-    }
     /// I/Os count from this instant, for a queue that logs them.
     fn count_from(&mut self, _now: u64) {}
-    /// As [`Perform::replace`]; called with nothing staged.
-    fn replace(&mut self, _: u32, file: File) -> io::Result<File> {
-        Ok(file)
-    }
     /// System calls so far; `None` for an engine that makes none.
     fn syscalls(&self) -> Option<u64>;
 }
@@ -116,10 +103,6 @@ impl<E: Perform + ?Sized> Queue for Immediate<'_, E> {
 
     fn sync(&mut self, file: u32, what: Sync) -> io::Result<bool> {
         self.engine.sync(file, what)
-    }
-
-    fn replace(&mut self, index: u32, file: File) -> io::Result<File> {
-        self.engine.replace(index, file)
     }
 
     fn syscalls(&self) -> Option<u64> {

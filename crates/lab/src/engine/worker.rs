@@ -8,7 +8,6 @@ mod around;
 mod interludes;
 
 pub use super::control::{Control, STOP_SIGNAL};
-use super::files_in_loop::FilesInLoop;
 use super::pacing::Pacing;
 use super::tally::{LiveCounters, Tally};
 use super::traits::{Perform, Queue};
@@ -43,10 +42,6 @@ pub struct Worker {
     /// Whether any of [`Pacing`] is in force; the common case checks only this flag.
     paced: bool,
     pacing: Pacing,
-    /// Files that the loop opens.
-    files: Option<Box<FilesInLoop>>,
-    /// A pass began, and the loop has not opened its files again.
-    pass_began: bool,
     /// What is written, and whether it is read back right, if the job says so.
     payload: Option<Box<Payload>>,
     /// Its log, if the job has one.
@@ -100,8 +95,6 @@ enum Staged {
     Issue(Request),
     /// Look for the next step.
     Again,
-    /// The same; everything staged so far is submitted.
-    Submitted,
     /// This has to wait until nothing is in flight.
     Interlude(Next),
 }
@@ -146,8 +139,6 @@ impl Worker {
             burnt_ticks: None,
             paced: pacing.is_in_force(),
             pacing,
-            files: None,
-            pass_began: false,
             payload: None,
             log: None,
             first: None,
@@ -192,7 +183,6 @@ impl Worker {
     }
 
     fn since_counting(&self, syscalls: Option<u64>) -> Option<u64> {
-        let syscalls = self.syscalls_so_far(syscalls);
         syscalls.map(|syscalls| syscalls.saturating_sub(self.syscalls_before.unwrap_or(0)))
     }
 
@@ -230,13 +220,8 @@ impl Worker {
                         stamp = ticks();
                         continue;
                     }
-                    Next::Open(file) => {
-                        self.open_file(file, |place, file| engine.replace(place, file))?;
-                        stamp = ticks();
-                        continue;
-                    }
                     Next::Count => {
-                        self.syscalls_before = self.syscalls_so_far(engine.syscalls());
+                        self.syscalls_before = engine.syscalls();
                         continue;
                     }
                     // An engine that performs each I/O at once has none in flight here.
@@ -295,11 +280,6 @@ impl Worker {
                     match self.next_staged(engine, stamp)? {
                         Staged::Issue(request) => request,
                         Staged::Again => continue,
-                        Staged::Submitted => {
-                            staged = 0;
-                            stamp = ticks();
-                            continue;
-                        }
                         Staged::Interlude(next) => {
                             interlude = Some(next);
                             continue;
@@ -342,7 +322,6 @@ impl Worker {
             match interlude.take() {
                 Some(Next::Pause(pause)) => self.control.pause(pause),
                 Some(Next::Sync) => self.sync(|file, what| engine.sync(file, what))?,
-                Some(Next::Open(file)) => self.open_file(file, |place, file| engine.replace(place, file))?,
                 Some(Next::Done) => {
                     self.tally.end_ticks = ticks();
                     return Ok(());
@@ -362,14 +341,8 @@ impl Worker {
             Next::Issue(request) => Staged::Issue(request),
             Next::Count => {
                 engine.count_from(stamp);
-                self.syscalls_before = self.syscalls_so_far(engine.syscalls());
+                self.syscalls_before = engine.syscalls();
                 Staged::Again
-            }
-            Next::Open(file)
-                if self.opens_at_once() && engine.submit_all().map_err(|error| self.hand_over_failed(error))? =>
-            {
-                self.open_file(file, |place, file| engine.replace(place, file))?;
-                Staged::Submitted
             }
             other => Staged::Interlude(other),
         })
@@ -460,7 +433,6 @@ impl Worker {
         self.drawn = self.drawn.wrapping_add(self.limits.sure);
         if self.source.passes() != passes {
             self.pacing.begin_pass();
-            self.pass_began = true;
         }
         self.limits.sure > 0
     }

@@ -152,7 +152,7 @@ impl Own {
         warn_of_holes(&copies, surroundings.warnings);
         copies.iter().try_for_each(|copy| set_cache(copy, surroundings.interruption))?;
         let pool =
-            WorkerPool::start(&copies, &Placing::default(), (surroundings.clock)(), None, surroundings.interruption)?;
+            WorkerPool::start(&copies, &Placing::default(), (surroundings.clock)(), 0, surroundings.interruption)?;
         let no_thread = || Error::Refused("the worker has no thread; please report this".to_owned());
         let thread = pool.thread_ids().first().copied().ok_or_else(no_thread)?;
         let counters = pool.first_counters().ok_or_else(no_thread)?;

@@ -18,7 +18,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const SCHEMA: &str = "iotoll.ledger/2";
+const SCHEMA: &str = "iotoll.ledger/3";
 /// Most bytes of a ledger. One with a thousand files has a tenth of that.
 const LONGEST: u64 = 4 << 20;
 /// File name extension of ledgers.

@@ -11,7 +11,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// A file that iotoll switches.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -67,8 +67,6 @@ pub(crate) enum Undo {
 pub(crate) enum Made {
     /// It will be made after this time (Unix seconds): an empty one that is newer is ours.
     After(f64),
-    /// A job will make it after this time (Unix seconds), and write to it: a file that was made later is ours.
-    ByJob(f64),
     Is(Identity),
 }
 
@@ -76,11 +74,6 @@ impl Made {
     /// It will be made from now on.
     pub fn soon() -> Self {
         Self::After(now())
-    }
-
-    /// A job will make it from now on.
-    pub fn by_job() -> Self {
-        Self::ByJob(now())
     }
 
     fn is(self, metadata: &fs::Metadata) -> bool {
@@ -91,12 +84,6 @@ impl Made {
             Self::After(seconds) => {
                 let changed = metadata.ctime() as f64 + metadata.ctime_nsec() as f64 / 1e9;
                 (metadata.is_dir() || metadata.len() == 0) && changed >= seconds - TICK_SECONDS
-            }
-            Self::ByJob(seconds) => {
-                let made = metadata.created().ok().and_then(|made| made.duration_since(UNIX_EPOCH).ok());
-                // Without a time of birth, the last change has to do.
-                let made = made.map_or(metadata.ctime() as f64, |made| made.as_secs_f64());
-                metadata.is_file() && made >= seconds - TICK_SECONDS
             }
         }
     }
@@ -167,7 +154,7 @@ impl Undo {
                     _ if !found.is_dir() => fs::remove_file(path),
                     Made::Is(_) => fs::remove_dir_all(path),
                     // If the identity is unknown, remove it only while it is empty.
-                    Made::After(_) | Made::ByJob(_) => fs::remove_dir(path),
+                    Made::After(_) => fs::remove_dir(path),
                 }
                 .map_err(|error| named(path, error)),
                 _ => Ok(()),
@@ -251,11 +238,6 @@ mod tests {
         remove(&ours, is);
         assert!(ours.exists(), "a different file at its path stays");
         remove(&theirs, is);
-        assert!(!theirs.exists());
-        fs::write(&theirs, "data").unwrap();
-        remove(&theirs, Made::ByJob(f64::MAX));
-        assert!(theirs.exists(), "a file that was there before the job");
-        remove(&theirs, Made::by_job());
         assert!(!theirs.exists());
         let made = Made::soon();
         fs::write(&soon, "").unwrap();

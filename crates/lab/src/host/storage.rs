@@ -5,7 +5,7 @@
 use crate::starters::look_through;
 use crate::sysroot::Sysroot;
 use model::experiment::{Experiment, Work};
-use model::plan::parse::{self, DeviceWrites, Settings, UnknownOptions};
+use model::plan::parse::{self, Settings};
 use model::plan::{JobPlan, Medium, Phase, Plan};
 use model::storage::Storage;
 use std::fs::File;
@@ -97,8 +97,8 @@ fn names_of_job_file(name: &str) -> Vec<String> {
     let read = File::open(name).and_then(|file| file.take(MOST).read_to_string(&mut text));
     let settings = Settings {
         environment: &|name| std::env::var(name).ok(),
-        unknown_options: UnknownOptions::Ignore,
-        device_writes: DeviceWrites::Allow,
+        ignore_unknown: true,
+        device_writes: true,
         ..Settings::default()
     };
     let plan = read.ok().and_then(|_| parse::job_file(name, &text, &settings).ok());

@@ -1,6 +1,6 @@
 //! The rows of log files, in fio's format.
 
-use super::sums::{BINS, Row, Sums};
+use super::sums::Sums;
 use super::{Entry, IoLog};
 use crate::workload::request_source::Kind;
 use model::plan::{JobPlan, LogKind, LogPlan, Queue};
@@ -26,9 +26,7 @@ pub(super) fn write(
     }
     let rows = Rows { log, logs: &plan.logs, kind };
     match kind {
-        LogKind::Histogram => rows.of_bins(out),
         _ if plan.logs.window > 0 => rows.of_windows(out),
-        LogKind::Submission => rows.of_submissions(out),
         _ => rows.of_ios(out),
     }
 }
@@ -46,33 +44,30 @@ impl Rows<'_> {
     }
 
     fn of_ios(&self, out: &mut impl Write) -> io::Result<()> {
-        for entry in self.log.each.iter().flatten() {
-            let [latency, _, completion] = entry.latencies().map(|ticks| self.log.clock.nanos(Ticks(ticks)).0);
+        let submission = self.kind == LogKind::Submission;
+        let mut entries: Vec<&Entry> = self.log.each.iter().flatten().collect();
+        if submission {
+            entries.sort_by_key(|entry| entry.handed);
+        }
+        for entry in entries {
+            let latencies = entry.latencies().map(|ticks| self.log.clock.nanos(Ticks(ticks)).0);
+            let [latency, submitting, completion] = latencies;
             let value = match self.kind {
                 LogKind::Bandwidth => rate(f64::from(entry.length) / 1024.0, completion as f64 / 1e9),
                 LogKind::Iops => 1,
                 LogKind::Completion => completion,
-                LogKind::Latency | LogKind::Submission | LogKind::Histogram | LogKind::Trace => latency,
+                LogKind::Submission => submitting,
+                LogKind::Latency | LogKind::Trace => latency,
             };
-            row(out, self.time(entry.done), value, entry.kind, entry.length)?;
-        }
-        Ok(())
-    }
-
-    /// In the order in which the requests were handed over.
-    fn of_submissions(&self, out: &mut impl Write) -> io::Result<()> {
-        let mut entries: Vec<&Entry> = self.log.each.iter().flatten().collect();
-        entries.sort_by_key(|entry| entry.handed);
-        for entry in entries {
-            let nanos = self.log.clock.nanos(Ticks(entry.handed.saturating_sub(entry.issued))).0;
-            row(out, self.time(entry.handed), nanos, entry.kind, entry.length)?;
+            let at = if submission { entry.handed } else { entry.done };
+            row(out, self.time(at), value, entry.kind, entry.length)?;
         }
         Ok(())
     }
 
     /// The time of the end of a window, and its length in seconds. The last one ends with the job.
-    fn end_of(&self, window: u64, milliseconds: u32) -> (u64, f64) {
-        let length = u64::from(milliseconds);
+    fn end_of(&self, window: u64) -> (u64, f64) {
+        let length = u64::from(self.logs.window);
         let end = (window + 1).saturating_mul(length);
         let job = self.log.clock.nanos(Ticks(self.log.end.saturating_sub(self.log.begin))).0;
         let (end_nanos, begin_nanos) = (end.saturating_mul(1_000_000), (end - length).saturating_mul(1_000_000));
@@ -88,8 +83,8 @@ impl Rows<'_> {
         let mut rows = windows.rows.iter().peekable();
         let mut number = 0;
         // After the last window with I/Os, more may have passed.
-        while number <= last.number || self.log.full.is_none() && self.end_of(number, self.logs.window).1 > 0.0 {
-            let (time, seconds) = self.end_of(number, self.logs.window);
+        while number <= last.number || self.log.full.is_none() && self.end_of(number).1 > 0.0 {
+            let (time, seconds) = self.end_of(number);
             for kind in &kinds {
                 let sums = rows.next_if(|row| row.number == number && row.kind == *kind).map(|row| row.sums);
                 if let Some(value) = self.value(sums.unwrap_or_default(), seconds) {
@@ -110,30 +105,10 @@ impl Rows<'_> {
         match self.kind {
             LogKind::Bandwidth => Some(rate(sums.bytes as f64 / 1024.0, seconds)),
             LogKind::Iops => Some(rate(sums.ios as f64, seconds)),
-            LogKind::Latency | LogKind::Histogram | LogKind::Trace => latency(0),
+            LogKind::Latency | LogKind::Trace => latency(0),
             LogKind::Submission => latency(1),
             LogKind::Completion => latency(2),
         }
-    }
-
-    fn of_bins(&self, out: &mut impl Write) -> io::Result<()> {
-        let Some(bins) = &self.log.bins else { return Ok(()) };
-        let mut rows = bins.rows.iter().peekable();
-        while let Some(row) = rows.next() {
-            let Row::Window(number, kind, length) = row else { continue };
-            let mut counts = [0u64; BINS];
-            while let Some(Row::Bin(bin, count)) = rows.next_if(|row| matches!(row, Row::Bin(..))) {
-                counts.get_mut(usize::from(*bin)).into_iter().for_each(|sum| *sum += u64::from(*count));
-            }
-            let (time, _) = self.end_of(*number, self.logs.histogram_window);
-            let direction = *kind as usize;
-            write!(out, "{time}, {direction}, {length}")?;
-            for count in counts {
-                write!(out, ", {count}")?;
-            }
-            writeln!(out)?;
-        }
-        Ok(())
     }
 }
 
@@ -156,8 +131,7 @@ mod tests {
     /// What a job with these options logs of these I/Os: direction, then milliseconds of issue, hand-over and completion.
     fn logged(logs: LogPlan, ios: &[(Kind, [u64; 3])], end: u64, kind: LogKind) -> String {
         let named = Some(String::new());
-        let logs =
-            LogPlan { latency: named.clone(), bandwidth: named.clone(), iops: named.clone(), histogram: named, ..logs };
+        let logs = LogPlan { latency: named.clone(), bandwidth: named.clone(), iops: named, ..logs };
         let plan = JobPlan { logs, engine: EngineKind::Libaio, ..JobPlan::default() };
         let mut log = IoLog::new(&plan, Hertz(1e6), 1 << 20).unwrap().unwrap();
         let ticks = |milliseconds: u64| 7_000_000 + milliseconds * 1000;
@@ -203,19 +177,6 @@ mod tests {
         // The job goes on after its last I/O.
         let late = logged(LogPlan { window: 10, ..LogPlan::default() }, &IOS[..1], 25, LogKind::Iops);
         assert_eq!(late, "10, 100, 0, 0, 0\n20, 0, 0, 0, 0\n25, 0, 0, 0, 0\n");
-    }
-
-    #[test]
-    fn histograms_have_fios_bins() {
-        let logs = LogPlan { histogram_window: 30, ..LogPlan::default() };
-        let text = logged(logs, &IOS, 70, LogKind::Histogram);
-        let row = |line: &str| -> Vec<u64> { line.split(", ").map(|field| field.parse().unwrap()).collect() };
-        let rows: Vec<_> = text.lines().map(row).collect();
-        assert_eq!(
-            rows.iter().map(|row| (row[0], row[1], row.len())).collect::<Vec<_>>(),
-            [(30, 0, 1859), (30, 1, 1859), (70, 0, 1859)]
-        );
-        assert_eq!(rows.iter().map(|row| row[3..].iter().sum::<u64>()).collect::<Vec<_>>(), [2, 1, 1]);
     }
 
     #[test]

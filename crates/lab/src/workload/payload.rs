@@ -6,20 +6,15 @@ mod marks;
 
 use super::JobCopy;
 use super::request_source::{Kind, Request, seed as job_seed};
-use crate::error::Result;
-use filler::{Filler, Repeated};
+use filler::Filler;
 use marks::{Marks, WRONG, Write};
 use model::plan::{Access, JobPlan, Pattern, VerifyMethod};
 use model::record::Verified;
 use model::unit::{Bytes, Hertz};
 use std::collections::VecDeque;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use sys::clock::ticks;
-
-/// Blocks that are written to files for the user, at most; one that is wrong is rarely alone.
-const MOST_DUMPS: u64 = 16;
 
 /// The payload of one copy of a job.
 pub struct Payload {
@@ -27,7 +22,7 @@ pub struct Payload {
     filler: Filler,
     marks: Option<Marks>,
     /// A pattern that is the whole block.
-    bare: Option<Repeated>,
+    bare: Option<Pattern>,
     checks: Checks,
     clock: Hertz,
     begin: u64,
@@ -42,7 +37,6 @@ pub struct Payload {
     names: Vec<String>,
     /// Other copies of the job may write the same blocks, so that a block need not be this one's.
     shared: bool,
-    dump: bool,
     job: String,
     /// What was read and checked.
     pub verified: Verified,
@@ -58,7 +52,7 @@ enum Fill {
     Once,
     Noise,
     /// The pattern of `verify_pattern`.
-    Pattern(Repeated),
+    Pattern(Pattern),
 }
 
 /// Which reads are checked.
@@ -79,10 +73,7 @@ pub struct Expected {
 
 impl Payload {
     /// `None` if nothing happens to the job's blocks, except that buffers are filled once ([`fill_once`]).
-    ///
-    /// # Errors
-    /// A pattern's file that cannot be read.
-    pub fn new(copy: &JobCopy, clock: Hertz) -> Result<Option<Self>> {
+    pub fn new(copy: &JobCopy, clock: Hertz) -> Option<Self> {
         let plan = copy.plan;
         let (content, verify) = (&plan.content, &plan.verify);
         let checked = verify.method.is_some();
@@ -90,7 +81,7 @@ impl Payload {
         let steady = content.zero || content.pattern.is_some() && content.compress_percent == 0;
         let fill = match (&verify.pattern, plan.access.writes()) {
             (_, false) => Fill::Once,
-            (Some(pattern), true) if checked => Fill::Pattern(Repeated::new(&plan.name, "verify_pattern", pattern)?),
+            (Some(pattern), true) if checked => Fill::Pattern(pattern.clone()),
             _ if checked => Fill::Noise,
             _ if !steady && (content.refill || compresses || content.dedupe_percent > 0) => Fill::Noise,
             _ => Fill::Once,
@@ -102,21 +93,18 @@ impl Payload {
             _ => Checks::None,
         };
         if matches!(fill, Fill::Once) && checks == Checks::None {
-            return Ok(None);
+            return None;
         }
-        let bare = match (&verify.pattern, verify.method) {
-            (Some(pattern), Some(VerifyMethod::Pattern)) => Some(Repeated::new(&plan.name, "verify_pattern", pattern)?),
-            _ => None,
-        };
+        let bare = verify.pattern.clone().filter(|_| verify.method == Some(VerifyMethod::Pattern));
         let names = copy.targets.iter().map(|target| match &plan.path.uri {
             Some(uri) if target.path.as_os_str().is_empty() => uri.clone(),
             _ => target.path.display().to_string(),
         });
         let longest = usize::try_from(plan.largest_block().0).unwrap_or(0);
         let backlog = if checks == Checks::Due { verify.backlog as usize + 1 } else { 0 };
-        Ok(Some(Self {
+        Some(Self {
             fill,
-            filler: Filler::new(plan, job_seed(plan, copy.number))?,
+            filler: Filler::new(plan, job_seed(plan, copy.number)),
             marks: Marks::new(plan, copy.number),
             bare,
             checks,
@@ -128,12 +116,11 @@ impl Payload {
             numbers: VecDeque::with_capacity(backlog),
             names: names.collect(),
             shared: plan.copies > 1 && (plan.path.uri.is_some() || !plan.target.files.is_empty()),
-            dump: verify.dump,
             job: plan.name.clone(),
             verified: Verified::default(),
             first_wrong: None,
             scratch: vec![0; if checked { longest } else { 0 }],
-        }))
+        })
     }
 
     /// The same job reads back what it wrote, also into files that others wrote to.
@@ -238,42 +225,17 @@ impl Payload {
         };
         match wrong {
             None => moved,
-            Some(what) => self.note_wrong(request, expected, memory, &what),
+            Some(what) => self.note_wrong(request, &what),
         }
     }
 
     #[cold]
-    fn note_wrong(&mut self, request: &Request, expected: Expected, memory: &[u8], what: &str) -> i32 {
+    fn note_wrong(&mut self, request: &Request, what: &str) -> i32 {
         self.verified.wrong += 1;
         let name = self.names.get(request.file as usize).cloned().unwrap_or_default();
         let place = format!("{name}: the block of {} bytes at offset {}", request.length, request.offset);
         self.first_wrong.get_or_insert_with(|| format!("{place}: {what}"));
-        if self.dump && self.verified.wrong <= MOST_DUMPS {
-            self.dump(&name, request, expected, memory);
-        }
         WRONG
-    }
-
-    /// Writes a wrong block to a file, and what should be there to another, if it is known. A failure to write changes
-    /// nothing: the block is reported anyway.
-    fn dump(&mut self, name: &str, request: &Request, expected: Expected, memory: &[u8]) {
-        let base = Path::new(name).file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let file = |kind: &str| format!("{base}.{}.{kind}", request.offset);
-        let _ = std::fs::write(file("received"), memory);
-        let mut should = vec![0; memory.len()];
-        match (&self.bare, &self.marks, expected.number) {
-            (Some(pattern), _, _) => pattern.fill(&mut should, request.offset),
-            (None, Some(marks), Some(number)) => {
-                let seed = self.seed_of(number);
-                match &self.fill {
-                    Fill::Pattern(pattern) => pattern.fill(&mut should, request.offset),
-                    _ => self.filler.fill(seed, &mut should),
-                }
-                marks.mark(&mut should, request.offset, Write { seed, number, nanos: 0 });
-            }
-            _ => return,
-        }
-        let _ = std::fs::write(file("expected"), should);
     }
 
     /// What was wrong, in one line, with the counts.
@@ -286,22 +248,16 @@ impl Payload {
 }
 
 /// Fills the buffers of a job once, before its first I/O: with noise, zeros, or its pattern in each slot.
-///
-/// # Errors
-/// A pattern's file that cannot be read.
-pub fn fill_once(plan: &JobPlan, memory: &mut [u8], slot: usize, noise: impl FnOnce(&mut [u8])) -> Result<()> {
+pub fn fill_once(plan: &JobPlan, memory: &mut [u8], slot: usize, noise: impl FnOnce(&mut [u8])) {
     let content = &plan.content;
-    let pattern = |pattern: &Pattern| Repeated::new(&plan.name, "buffer_pattern", pattern);
     match &content.pattern {
         _ if content.zero => memory.fill(0),
-        Some(text) if content.compress_percent == 0 || content.compress_percent == 100 => {
-            let pattern = pattern(text)?;
+        Some(pattern) if content.compress_percent == 0 || content.compress_percent == 100 => {
             memory.chunks_mut(slot.max(1)).for_each(|slot| pattern.fill(slot, 0));
         }
         None if content.compress_percent == 100 => memory.fill(0),
         _ => noise(memory),
     }
-    Ok(())
 }
 
 #[cfg(test)]

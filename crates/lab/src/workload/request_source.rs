@@ -94,7 +94,6 @@ impl RequestSource {
         }
         let mut seed = seed(plan, copy);
         let varied = Varied::new(plan, spans, seed).map(Box::new);
-        let used = Kind::ALL.map(|kind| uses(plan.access, kind));
         let mixed = plan.access == Access::ReadWrite;
         let mut cursors = Vec::with_capacity(spans.len());
         let mut room = false;
@@ -113,7 +112,7 @@ impl RequestSource {
                 Some(varied) => varied.has_room_for(file, kind),
                 None => row[kind as usize].blocks > 0,
             };
-            let empty = Kind::ALL.into_iter().zip(used).any(|(kind, used)| used && !has_room(kind));
+            let empty = Kind::ALL.into_iter().zip(plan.access.directions()).any(|(kind, used)| used && !has_room(kind));
             // Of two directions, the other one would go on alone.
             if empty && mixed {
                 return None;
@@ -283,8 +282,8 @@ impl RequestSource {
             return u64::MAX;
         }
         // The write of a trimmed block has no cursor of its own.
-        let drawn = |kind: &Kind| uses(self.access, *kind) && (self.access, *kind) != (Access::TrimWrite, Kind::Write);
-        let kinds = || Kind::ALL.into_iter().filter(drawn);
+        let used = Kind::ALL.into_iter().zip(self.access.directions()).filter(|(_, used)| *used).map(|(kind, _)| kind);
+        let kinds = || used.clone().filter(|kind| (self.access, *kind) != (Access::TrimWrite, Kind::Write));
         let longest = kinds().map(|kind| self.longest(kind)).max().unwrap_or(1);
         let left = self.amount.of_this_pass().saturating_sub(self.issued);
         let by_bytes = left.div_ceil(longest);
@@ -384,16 +383,6 @@ fn shares_map(plan: &JobPlan, [reads, writes, _]: &[Sizes; 3]) -> bool {
 #[inline(always)]
 fn roll(dice: &mut u64, read_threshold: u64) -> Kind {
     if split_mix(dice) < read_threshold { Kind::Read } else { Kind::Write }
-}
-
-fn uses(access: Access, kind: Kind) -> bool {
-    match access {
-        Access::Read => kind == Kind::Read,
-        Access::Write => kind == Kind::Write,
-        Access::Trim => kind == Kind::Trim,
-        Access::ReadWrite => kind != Kind::Trim,
-        Access::TrimWrite => kind != Kind::Read,
-    }
 }
 
 /// Repeatable jobs start from a constant, as fio's do; each job and copy has its own sequence.

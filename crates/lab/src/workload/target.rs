@@ -11,7 +11,7 @@ use crate::guardian::UndoGuard;
 use crate::guardian::undo::{Identity, Made};
 pub use created::Created;
 pub use layout::fill_with_noise;
-use model::plan::{Access, EngineKind, FileAdvice, JobPlan, Order, Size, WriteSync};
+use model::plan::{EngineKind, JobPlan, Order, Size, WriteSync};
 pub(crate) use names::{file_system_of_the_kernel, paths};
 pub(crate) use region::{Share, span};
 use rustix::fs::{Advice, FileType, OFlags};
@@ -38,9 +38,6 @@ pub struct Target {
     pub path: PathBuf,
     /// The part in use.
     pub span: Span,
-    /// It was missing, and the job makes it when it opens it.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub to_be_made: bool,
 }
 
 /// Receives the progress of laying out: path, bytes written, bytes in total. Returning `false` ends it.
@@ -51,13 +48,11 @@ pub type LayoutProgress<'a> = &'a mut dyn FnMut(&Path, u64, u64) -> bool;
 /// # Errors
 /// Refused or failed, with the fix; files made so far are in `created`.
 pub fn prepare(plan: &JobPlan, copy: u32, created: &Created, progress: LayoutProgress) -> Result<Vec<Target>> {
-    if let Some(folder) = plan.directory_of(copy)
+    if let Some(folder) = &plan.target.directory
         && !fs::metadata(folder).is_ok_and(|metadata| metadata.is_dir())
     {
-        let name = &plan.name;
-        return Err(Error::Refused(format!(
-            "job '{name}': directory={folder} is not a folder that exists; make it first"
-        )));
+        let why = format_args!("directory={folder} is not a folder that exists; make it first");
+        return Err(Error::refused(plan, why));
     }
     names::refuse_ascent(plan)?;
     let paths = names::paths(plan, copy);
@@ -97,20 +92,20 @@ fn prepare_one(
     let kind = metadata.as_ref().map(|metadata| metadata.file_type());
     let device = kind.is_some_and(|kind| kind.is_block_device());
     let endless = metadata.as_ref().is_some_and(device::is_endless);
-    let refused = |why: String| Err(Error::Refused(format!("job '{}': {} {why}", plan.name, path.display())));
+    let refused = |why: String| Err(Error::refused_file(plan, &path, why));
     if let Some(kind) = kind.filter(|kind| !kind.is_file() && !device && !endless) {
         return refused(match kind.is_dir() {
             true => "is a directory; put it into directory=".to_owned(),
             false => "is neither a file nor a block device".to_owned(),
         });
     }
-    if endless && matches!(plan.access, Access::Trim | Access::TrimWrite) {
+    if endless && plan.access.trims() {
         return refused("has no blocks to trim; use a file or device".to_owned());
     }
-    if endless && reads(plan) {
+    if endless && plan.access.reads() {
         device::refuse_nothing_to_read(&path, plan)?;
     }
-    if device && writes(plan) {
+    if device && plan.access.changes() {
         device::refuse_unsafe_write(&path, plan)?;
         created.claim(&path, plan)?;
     }
@@ -121,11 +116,11 @@ fn prepare_one(
     };
     if let (Some(Size::Percent(percent @ 101..)), false) = (plan.target.size, device) {
         let why = "fio writes a file without end then; give size=100%, and loops= for more than one pass";
-        return Err(Error::Refused(format!("job '{}': size={percent}%: {}: {why}", plan.name, path.display())));
+        return Err(Error::refused(plan, format_args!("size={percent}%: {}: {why}", path.display())));
     }
     let mut span = span(plan, &path, share, metadata.is_some(), length)?;
     if endless {
-        return opened(plan, Target { path, span, to_be_made: false });
+        return opened(plan, Target { path, span });
     }
     let end = span.begin.saturating_add(span.length);
     span.beyond = length.saturating_sub(end);
@@ -139,24 +134,22 @@ fn prepare_one(
             "has {length} of {end} bytes, and allow_file_create=0 or --readonly forbids to make them; make it first"
         ));
     }
-    let to_be_made = !exists && making.on_open;
     if !device && end > length {
-        if making.on_open && reads(plan) {
+        if making.on_open && plan.access.reads() {
             return refused(
                 "is too short to be read, and create_on_open=1 writes nothing into it; leave that out".to_owned(),
             );
         }
-        if to_be_made {
-            created.will_be_made_by_job(&path)?;
-        } else if !making.on_open {
+        if !making.on_open {
             make(plan, &path, (exists, length, end), created, progress)?;
+        } else if !exists {
+            make(plan, &path, (false, 0, 0), created, progress)?;
         }
     }
     if plan.files.unlink && !device {
         created.will_unlink(&path);
     }
-    let target = Target { path, span, to_be_made };
-    if to_be_made { Ok(target) } else { opened(plan, target) }
+    opened(plan, Target { path, span })
 }
 
 /// Makes a file, or makes it longer.
@@ -190,15 +183,6 @@ fn opened(plan: &JobPlan, target: Target) -> Result<Target> {
     Ok(target)
 }
 
-fn writes(plan: &JobPlan) -> bool {
-    plan.access.changes()
-}
-
-/// Whether it reads data.
-fn reads(plan: &JobPlan) -> bool {
-    matches!(plan.access, Access::Read | Access::ReadWrite)
-}
-
 #[cfg(test)]
 mod tests;
 
@@ -211,28 +195,14 @@ const O_DSYNC: u32 = 0o10_000;
 /// # Errors
 /// Also when O_DIRECT is not supported, or the job's block sizes or offset are not multiples of its alignment.
 pub fn open(plan: &JobPlan, target: &Target) -> Result<File> {
-    open_with(plan, target, false)
-}
-
-/// The same in the measured loop, for a file that the job may have to make.
-///
-/// # Errors
-/// As for [`open`].
-pub fn open_anew(plan: &JobPlan, target: &Target) -> Result<File> {
-    open_with(plan, target, target.to_be_made && writes(plan))
-}
-
-fn open_with(plan: &JobPlan, target: &Target, make: bool) -> Result<File> {
     let path = &target.path;
     let opening = plan.files.opening;
     let mut options = OpenOptions::new();
     // Access times are updated, as for fio and most programs: the cost of that is part of a read.
     // A mapping that is written is read, too.
     options
-        .read(reads(plan) || plan.verify.reads_between() || plan.engine == EngineKind::Mmap)
-        .write(writes(plan))
-        .create(make)
-        .truncate(false);
+        .read(plan.access.reads() || plan.verify.reads_between() || plan.engine == EngineKind::Mmap)
+        .write(plan.access.changes());
     let mut flags = OFlags::empty();
     flags.set(OFlags::DIRECT, plan.direct);
     flags |= match opening.sync {
@@ -242,27 +212,20 @@ fn open_with(plan: &JobPlan, target: &Target, make: bool) -> Result<File> {
     };
     options.custom_flags(flags.bits().cast_signed());
     let file = options.open(path).map_err(|error| match (plan.direct, error.raw_os_error()) {
-        (true, Some(22)) => Error::Refused(format!(
-            "job '{}': the file system of {} has no O_DIRECT; use direct=0 or another filename=",
-            plan.name,
-            path.display()
-        )),
-        (_, Some(24)) => Error::Refused(format!(
-            "job '{}': this process may not open more files; use fewer files, or raise ulimit -n",
-            plan.name
-        )),
+        (true, Some(22)) => {
+            let why = "is in a file system without O_DIRECT; use direct=0 or another filename=";
+            Error::refused_file(plan, path, why)
+        }
+        (_, Some(24)) => {
+            Error::refused(plan, "this process may not open more files; use fewer files, or raise ulimit -n")
+        }
         _ => Error::file(path, "opening", error),
     })?;
     if plan.direct {
         device::refuse_misalignment(plan, target, &file)?;
     }
-    let advice = match (opening.advice, plan.order) {
-        (FileAdvice::None, _) => None,
-        (FileAdvice::Random, _) | (FileAdvice::Order, Order::Random) => Some(Advice::Random),
-        (FileAdvice::Sequential, _) | (FileAdvice::Order, Order::Sequential) => Some(Advice::Sequential),
-        (FileAdvice::NoReuse, _) => Some(Advice::NoReuse),
-    };
-    if let Some(advice) = advice {
+    if opening.advises {
+        let advice = if plan.order == Order::Random { Advice::Random } else { Advice::Sequential };
         // Only advice: a failure changes nothing else.
         let _ = rustix::fs::fadvise(&file, target.span.begin, std::num::NonZeroU64::new(target.span.length), advice);
     }

@@ -11,7 +11,6 @@ mod tests;
 
 use super::finding::{AgainstStored, CompareFinding};
 use super::record::{CompareRecord, Header, Schedule};
-use super::study::study;
 use super::study::which_rounds::RoundsOfTheAnswer;
 use crate::elided_list::{distinct, elided_list};
 use crate::experiment::{ArmPlan, Case, Cell, Experiment, Metric, Work};
@@ -46,16 +45,8 @@ fn labels(cells: &[Cell]) -> String {
     elided_list(&cells.iter().map(label).collect::<Vec<_>>(), ", ")
 }
 
-/// Computes the finding of a record, compared with a stored record if there is one.
-pub fn study_against(record: &CompareRecord, stored: Option<&Stored<CompareRecord>>) -> CompareFinding {
-    let mut finding = study(record);
-    if let Some(stored) = stored {
-        stand_beside(&mut finding, record, stored);
-    }
-    finding
-}
-
-fn stand_beside(finding: &mut CompareFinding, record: &CompareRecord, stored: &Stored<CompareRecord>) {
+/// Adds the comparison with a stored record to the finding of a record.
+pub(crate) fn stand_beside(finding: &mut CompareFinding, record: &CompareRecord, stored: &Stored<CompareRecord>) {
     let now = Session::of(record);
     // Meters differ in what they count as busy, so both sessions are read with the meter of now.
     let then = Session::by(&stored.record, now.sums.meter);

@@ -409,16 +409,7 @@ impl Draft {
     }
 
     fn plan(&self, case: &[String], names: &Names, surroundings: &Surroundings) -> Result<Plan, DraftError> {
-        let &Surroundings { environment, included, unknown_options, device_writes, .. } = surroundings;
-        let settings = |overrides| Settings {
-            environment,
-            included,
-            overrides,
-            unknown_options,
-            device_writes,
-            without_jobs: false,
-            ..Settings::default()
-        };
+        let settings = |overrides| Settings { overrides, ..surroundings.settings };
         match &self.workload {
             Workload::JobFile { name, text, options } => {
                 let options = [names.fill_in_all(options).or_else(wrong)?.as_slice(), case].concat();

@@ -190,8 +190,6 @@ fn read<T>(what: &str, text: Option<String>, parse: fn(&str) -> Result<T, Wrong>
 mod tests {
     use super::*;
     use crate::experiment::draft::Surroundings;
-    use crate::plan::service::Address;
-    use crate::plan::{DeviceWrites, UnknownOptions};
 
     const FILE: &str = r#"
         title = "pull-up against gather"
@@ -221,16 +219,6 @@ mod tests {
         source = "seed 001"
     "#;
 
-    fn surroundings() -> Surroundings<'static> {
-        Surroundings {
-            environment: &|_| None,
-            included: &|_| None,
-            address: &|_| Address::default(),
-            unknown_options: UnknownOptions::Refuse,
-            device_writes: DeviceWrites::Refuse,
-        }
-    }
-
     #[test]
     fn the_experiments_of_the_repository_can_be_run() {
         let mut found = 0;
@@ -241,7 +229,7 @@ mod tests {
             }
             let command = format!("# Run: iotoll compare experiments/{file}\n");
             assert!(text.contains(&command), "{name}");
-            let experiment = parse(&name, &text).and_then(|draft| draft.resolve(&surroundings()));
+            let experiment = parse(&name, &text).and_then(|draft| draft.resolve(&Surroundings::default()));
             let experiment = experiment.unwrap_or_else(|error| panic!("{error}"));
             assert!(experiment.arms.len() >= 2 && !experiment.title.is_empty(), "{name}");
             // With what is started and filled before it, it takes less than three minutes.
@@ -267,7 +255,7 @@ mod tests {
     fn a_percentile_is_not_a_target() {
         let resolved = |target: &str| {
             let text = FILE.replace("\"cycles_per_io\"]\n        fail", &format!("{target}]\n        fail"));
-            parse("x.toml", &text).unwrap().resolve(&surroundings())
+            parse("x.toml", &text).unwrap().resolve(&Surroundings::default())
         };
         assert!(resolved("\"cycles_per_io\", \"latency_mean\"").is_ok());
         let refusal = resolved("\"cycles_per_io\", \"latency_p50\"").unwrap_err().to_string();

@@ -1,11 +1,16 @@
 //! What to record: a worker, and how often it is read; and what the recorder read, before anything is computed from it.
 
-use crate::envelope::Envelope;
+use super::{FtqFinding, quantities, study};
+use crate::envelope::{Envelope, Kind};
 use crate::group_limit::GroupLimit;
+use crate::kind::{Extent, Misplaced, Recorded, assembled};
+use crate::limit::{Limit, Quantity};
 use crate::plan::Plan;
 use crate::plan::service::Service;
 use crate::probe::Descriptor;
 use crate::record::{Host, Outcome};
+use crate::stored::Stored;
+use crate::stored::machine::Machine;
 use crate::unit::Nanos;
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
@@ -167,5 +172,81 @@ pub(crate) mod tests {
         };
         let header = Header { plan, unit: "bytes".to_owned(), probes: descriptors, ..Header::default() };
         FtqRecord { header, chunks: vec![chunk], end: Some(End::default()) }
+    }
+}
+
+/// A line of the record.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Line {
+    /// What is known before the first reading.
+    Header(Box<Header>),
+    /// Readings.
+    Chunk(Chunk),
+    End(Box<End>),
+}
+
+impl Recorded for FtqRecord {
+    const KIND: Kind = Kind::Ftq;
+    type Line = Line;
+    type Plan = FtqPlan;
+    type Finding = FtqFinding;
+
+    fn assemble(envelope: Envelope, lines: Vec<Line>) -> Result<Self, Misplaced> {
+        let begin = |line| {
+            let Line::Header(header) = line else { return None };
+            Some(Self { header: Header { envelope, ..*header }, chunks: Vec::new(), end: None })
+        };
+        assembled(lines, begin, |record, line| {
+            match line {
+                Line::Chunk(chunk) if !chunk.is_table(record.header.probes.len()) => {
+                    return Err("has columns of different lengths".to_owned());
+                }
+                Line::Chunk(chunk) if chunk.is_before(record.chunks.last()) => {
+                    return Err("goes back in time".to_owned());
+                }
+                Line::Chunk(chunk) => record.chunks.push(chunk),
+                Line::End(end) => record.end = Some(*end),
+                Line::Header(_) => return Err("is a second header".to_owned()),
+            }
+            Ok(())
+        })
+    }
+
+    fn extent(&self) -> Extent {
+        Extent { has_end: self.end.is_some(), parts: self.chunks.len(), noun: "pieces of the series" }
+    }
+
+    fn machine(&self) -> Machine<'_> {
+        Machine::of(&self.header.host, &self.header.envelope)
+    }
+
+    fn envelope(&self) -> &Envelope {
+        &self.header.envelope
+    }
+
+    fn plan(&self) -> &FtqPlan {
+        &self.header.plan
+    }
+
+    fn fits(&self, plan: &FtqPlan) -> Result<(), String> {
+        let computes = |plan: &FtqPlan| plan.worker == Worker::Cpu;
+        if computes(self.plan()) == computes(plan) {
+            Ok(())
+        } else {
+            Err("one of the recordings is of a thread that computes, the other of I/O".to_owned())
+        }
+    }
+
+    fn study(&self, stored: Option<&Stored<Self>>) -> FtqFinding {
+        study(self, stored)
+    }
+
+    fn quantities() -> Vec<Quantity> {
+        quantities()
+    }
+
+    fn limits_mut(&mut self) -> &mut Vec<Limit> {
+        &mut self.header.envelope.limits
     }
 }

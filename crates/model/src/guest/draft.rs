@@ -6,7 +6,7 @@ use super::plan::{
 use crate::elided_list::elided_list;
 use crate::experiment::Rules;
 use crate::experiment_kind::ExperimentKind;
-use crate::plan::{DeviceWrites, JobPlan, Phase, Plan, Settings, Size, UnknownOptions, parse, value};
+use crate::plan::{JobPlan, Phase, Plan, Settings, Size, parse, value};
 use crate::toml_file;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
@@ -333,12 +333,12 @@ fn sysctl(text: &str) -> Result<(String, String), String> {
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
-/// `outside` has the environment and the included files.
+/// `outside` has the environment.
 fn parsed(job: &JobDraft, options: &[String], outside: &Settings) -> Result<Plan, String> {
     let settings = Settings {
-        unknown_options: UnknownOptions::Refuse,
+        ignore_unknown: false,
         // The devices are those of the guest.
-        device_writes: DeviceWrites::Allow,
+        device_writes: true,
         ..*outside
     };
     let parsed = match &job.file {

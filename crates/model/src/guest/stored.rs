@@ -44,7 +44,7 @@ fn earlier<'a>(then: &'a GuestRecord, now: &GuestPlan, number: usize) -> Vec<&'a
 }
 
 /// Computes all numbers, compared with an earlier record if there is one, and judges the limits.
-pub fn study_against(record: &GuestRecord, stored: Option<&Stored<GuestRecord>>) -> GuestFinding {
+pub(crate) fn study_against(record: &GuestRecord, stored: Option<&Stored<GuestRecord>>) -> GuestFinding {
     let mut finding = study(record);
     if let Some(stored) = stored {
         let (then, now) = (&stored.record, &record.header);

@@ -1,6 +1,7 @@
 //! A job while its options are being parsed.
 
 use super::job::JobPlan;
+use super::parse::Place;
 use std::collections::BTreeMap;
 
 /// A job that later options may still change, with the state that parsing needs.
@@ -14,11 +15,10 @@ pub(crate) struct Draft {
     pub new_group: bool,
     /// What the current section says about the page cache.
     pub cache: CacheWords,
-    /// Whether `filename` of this section, which applies to every job, has replaced the job's own.
-    pub replaced: bool,
     /// `filename` was given again and added to the files.
     pub more_files: bool,
-    origins: BTreeMap<&'static str, Origin>,
+    /// Where each option was given last.
+    places: BTreeMap<&'static str, Place>,
 }
 
 /// When a job starts.
@@ -41,44 +41,19 @@ pub(crate) struct CacheWords {
     pub buffered: Option<bool>,
 }
 
-/// Where an option was given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
-    /// On this line of a job file, which is that of this index.
-    Line {
-        file: usize,
-        line: usize,
-    },
-    Flag,
-    /// As an override for every job.
-    Override,
-}
-
 impl Draft {
-    /// Prepares for `option`. As in fio, another `filename` adds to the files; as an override for every job it replaces
-    /// them.
-    pub(crate) fn begin(&mut self, option: &'static str, origin: Origin) {
-        if option != "filename" {
-            return;
-        }
-        if origin == Origin::Override && !std::mem::replace(&mut self.replaced, true) {
-            self.job.target.files.clear();
-        }
-        self.more_files = !self.job.target.files.is_empty();
-    }
-
     /// Records where `option` was given last.
-    pub(crate) fn note(&mut self, option: &'static str, origin: Origin) {
-        self.origins.insert(option, origin);
+    pub(crate) fn note(&mut self, option: &'static str, place: &Place) {
+        self.places.insert(option, place.clone());
     }
 
     /// Whether `option` was given.
     pub(crate) fn has(&self, option: &str) -> bool {
-        self.origins.contains_key(option)
+        self.places.contains_key(option)
     }
 
     /// Where `option` was given last, if at all.
-    pub(crate) fn origin(&self, option: &str) -> Option<Origin> {
-        self.origins.get(option).copied()
+    pub(crate) fn place(&self, option: &str) -> Option<&Place> {
+        self.places.get(option)
     }
 }

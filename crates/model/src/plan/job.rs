@@ -51,15 +51,15 @@ pub use conduct::{
     Access, CallPlan, Ends, Inject, Order, OwnPlan, PATTERNS, Pace, Peer, ReplayPlan, Reporting, SyncPlan, ThreadPlan,
     Together,
 };
-pub use content::{Content, HEADER_BYTES, LONGEST_PATTERN, Pattern, PatternPiece, Verify, VerifyMethod};
+pub use content::{Content, HEADER_BYTES, Pattern, Verify, VerifyMethod};
 pub use engine::{ENGINES, Engine, EngineKind, Medium, Queue};
-pub use files::{Fallocate, FileAdvice, FilePlan, FileService, Making, Opening, WriteSync};
-pub use logs::{LogKind, LogPlan, WithoutLogs};
+pub use files::{Fallocate, FilePlan, Making, Opening, WriteSync};
+pub use logs::{LogKind, LogPlan};
 pub use path_plan::{
     MOST_PAYLOAD, MOST_SUBMITTERS, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan, PathReceive,
     PathSegment, PathSend, PathTxQueue, TxTaskCpus,
 };
-pub use requests::{Distribution, Each, RequestPlan, Shape, SizeRange, SizeShare, Sizes};
+pub use requests::{Distribution, Each, RequestPlan, SizeRange, SizeShare, Sizes};
 
 /// All jobs of one `iotoll run`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -188,15 +188,6 @@ impl JobPlan {
         self.target.section.as_deref().unwrap_or(&self.name)
     }
 
-    /// The directory of the files of one copy; `None` without `directory`. As in fio, files with a name are in the first.
-    pub fn directory_of(&self, copy: u32) -> Option<&str> {
-        let target = &self.target;
-        let first = target.directory.as_deref()?;
-        let all = || std::iter::once(first).chain(target.more_directories.iter().map(String::as_str));
-        let turn = if target.files.is_empty() { copy as usize % (1 + target.more_directories.len()) } else { 0 };
-        all().nth(turn)
-    }
-
     /// The value of `rw=` for its access and order, without the length of random runs.
     pub fn rw(&self) -> &'static str {
         let same = |(_, access, order): &&(&str, Access, Order)| (*access, *order) == (self.access, self.order);
@@ -214,8 +205,6 @@ part! {
         files: Vec<String> = Vec::new(),
         /// `directory`: prefix of file names, joined with a slash.
         directory: Option<String> = None,
-        /// Further directories of `directory=A:B`: copies of a job without `filename` take turns among all of them.
-        more_directories: Vec<String> = Vec::new(),
         /// `size` of all files of the job together. `None` means the files' own size. Always `Bytes` for an engine without
         /// files.
         size: Option<Size> = None,

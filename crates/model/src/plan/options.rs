@@ -403,8 +403,3 @@ pub fn shown(job: &JobPlan, always: &[&str]) -> Vec<(&'static str, String)> {
     let of = |role| all().filter(move |option| option.role == role).filter_map(given);
     of(Role::Work).chain(of(Role::Extent)).collect()
 }
-
-/// The value of an option in a job without options: its default.
-pub fn usual(name: &str) -> String {
-    find(name).and_then(|option| (option.get)(&JobPlan::default())).unwrap_or_else(|| NOT_GIVEN.to_owned())
-}

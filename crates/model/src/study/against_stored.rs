@@ -23,7 +23,7 @@ pub(crate) fn fits(record: &Record, source: &Source) -> Result<(), String> {
 }
 
 /// Adds the earlier figures and the known differences.
-pub(super) fn stand_beside(finding: &mut RunFinding, record: &Record, stored: &Stored<Record>) {
+pub(crate) fn stand_beside(finding: &mut RunFinding, record: &Record, stored: &Stored<Record>) {
     let then = &stored.record;
     let earlier = study(then);
     for (phase, place) in finding.phases.iter_mut().zip(pairs(then, record)) {

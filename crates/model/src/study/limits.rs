@@ -21,7 +21,7 @@ use crate::stored::{self, Stored};
 const STEPPED: &str = "the rate stepped, so no one mean describes it";
 
 /// Every limit of the record.
-pub(super) fn judge(record: &Record, finding: &RunFinding, stored: Option<&Stored<Record>>) -> Vec<LimitFinding> {
+pub(crate) fn judge(record: &Record, finding: &RunFinding, stored: Option<&Stored<Record>>) -> Vec<LimitFinding> {
     let limits = &record.envelope.limits;
     if limits.is_empty() {
         return Vec::new();

@@ -14,11 +14,12 @@ mod starved;
 mod stepping;
 mod symbols;
 
-use super::{study, study_against};
+use super::study;
 use crate::envelope::{Envelope, Kind};
 use crate::experiment::Metric;
 use crate::finding::{PhaseFinding, RunFinding};
 use crate::histogram::Histogram;
+use crate::kind::Recorded;
 use crate::limit::{Limit, LimitState};
 use crate::plan::Plan;
 use crate::reading::Reading;
@@ -330,7 +331,7 @@ fn a_cost_below_the_threads_own_is_a_caveat() {
         let mut record = record(vec![stretch(quiet(10, NOTHING))], vec![execution]);
         record.host.steal_in_task_clocks = Some(steal_in_task_clocks);
         record.envelope.limits = vec![Limit::parse("cycles_per_io > 1M", &Metric::quantities()).unwrap()];
-        let finding = study_against(&record, None);
+        let finding = record.study(None);
         let impossible = |code, text: &str| code == Code::MetersDisagree && text.contains("net of its background");
         let doubted = finding.head.warnings.iter().any(|warning| impossible(warning.code, &warning.message));
         // A gate does not pass on what cannot be.

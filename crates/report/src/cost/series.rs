@@ -14,13 +14,14 @@ pub fn section(phase: &PhaseFinding) -> Section {
     let mean = phase.cycles_per_io_low.zip(phase.cycles_per_io_high);
     let mean = mean.into_iter().chain(phase.cycles_per_io.map(|mean| (mean, mean))).map(level).collect();
     let cost = chart(phase, "cycles per I/O", |point| point.cycles_per_io, mean);
+    let has_mean = cost.is_some() && phase.cycles_per_io.is_some();
     let mut charts: Vec<Chart> = rate.into_iter().chain(cost).collect();
     // If I/Os are not counted live, show the load instead.
     if charts.is_empty() {
         charts.extend(chart(phase, "CPUs busy, including the background", |point| point.busy_cpus, Vec::new()));
     }
     let mut notes = Vec::new();
-    if !charts.is_empty() && phase.cycles_per_io.is_some() {
+    if has_mean {
         notes.push("The dashed line is the mean of the phase; the band is its 95 % interval.");
     }
     if !charts.is_empty() && phase.regimes.iter().any(|regime| regime.first_execution.is_none()) {

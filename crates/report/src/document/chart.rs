@@ -1,6 +1,6 @@
 //! Charts as data: points, axes and marks. Renderers compute the positions.
 
-use crate::number::{SECONDS, Units};
+use crate::number::Units;
 
 /// The kind of values on an axis.
 #[derive(Clone, Debug)]
@@ -12,6 +12,8 @@ pub enum Axis {
         /// Whether the axis starts at 0, so that lengths can be compared.
         from_zero: bool,
     },
+    /// Seconds since the beginning, each as long as the others.
+    Time,
     /// Named values such as sizes and depths. Logarithmic if they cover a large range.
     Named(Vec<(f64, String)>),
 }
@@ -70,8 +72,7 @@ pub struct Chart {
 impl Chart {
     /// Amounts over seconds.
     pub fn over_time(title: impl Into<String>, units: Units, from_zero: bool, series: Vec<Series>) -> Self {
-        let x = Axis::Amount { units: SECONDS, from_zero: true };
-        Self { title: title.into(), x, y: Axis::Amount { units, from_zero }, marks: Vec::new(), series }
+        Self { title: title.into(), x: Axis::Time, y: Axis::Amount { units, from_zero }, marks: Vec::new(), series }
     }
 }
 

@@ -1,7 +1,7 @@
 //! An axis of a chart: the positions of values, and the numbers along it.
 
 use crate::document::{Span, chart};
-use crate::number::{self, Units};
+use crate::number::{self, SECONDS, Units};
 use std::ops::Range;
 
 /// Maximum number of numbers on an axis.
@@ -35,6 +35,7 @@ impl Axis {
     pub fn of(axis: &chart::Axis, values: &[f64]) -> Option<Self> {
         match axis {
             chart::Axis::Amount { units, from_zero } => Self::of_amounts(units, values, *from_zero),
+            chart::Axis::Time => Self::in_units(SECONDS, 0.0, range(values)?.1),
             chart::Axis::Named(names) => Self::of_named(names),
         }
     }
@@ -45,7 +46,10 @@ impl Axis {
         if low > 0.0 && high > low * SPREAD {
             return Some(Self::logarithmic(low, high, units));
         }
-        let low = if from_zero { low.min(0.0) } else { low };
+        Self::in_units(units, if from_zero { low.min(0.0) } else { low }, high)
+    }
+
+    fn in_units(units: Units, low: f64, high: f64) -> Option<Self> {
         // Numbers are round in their unit: 64 KiB, not 62.5.
         let size = number::Scale::of(units, high.abs().max(low.abs())).size();
         let text = |value: f64| if value == 0.0 { "0".to_owned() } else { label(units, value * size) };
@@ -116,7 +120,7 @@ fn label(units: Units, value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::number::{BYTES, COUNT, PERCENT, SECONDS};
+    use crate::number::{BYTES, COUNT, PERCENT};
     use proptest::prelude::*;
 
     fn texts(units: Units, values: [f64; 2], from_zero: bool) -> Vec<String> {
@@ -143,6 +147,12 @@ mod tests {
         assert_eq!(texts(SECONDS, [1.0, 9.6], true), ["0", "2 s", "4 s", "6 s", "8 s", "10 s"]);
         assert_eq!(texts(COUNT, [0.0, 5e-8], true), ["0", "1e-8", "2e-8", "3e-8", "4e-8", "5e-8"], "told apart");
         assert!(texts(COUNT, [7.0, 7.0], false).len() > 1, "one value has room around it");
+    }
+
+    #[test]
+    fn a_second_is_as_long_as_any_other() {
+        let axis = Axis::of(&chart::Axis::Time, &[0.05, 9.6]).unwrap();
+        assert_eq!([0.0, 2.5, 5.0, 10.0].map(|time| axis.place(time)), [0.0, 0.25, 0.5, 1.0]);
     }
 
     #[test]

@@ -122,7 +122,7 @@ static SHARED: Mutex<Vec<(Sharing, Weak<SharedClient>)>> = Mutex::new(Vec::new()
 /// # Errors
 /// Refused, when there is no server, or an option does not suit shared connections.
 pub(super) fn join(plan: &JobPlan, depth: u32, slot_bytes: usize, options: Options) -> Result<Submitter> {
-    let refused = |why: &str| Err(Error::Refused(format!("job '{}': {why}", plan.name)));
+    let refused = |why: &str| Err(Error::refused(plan, why));
     let Options { tuning, in_flight, wire, handshake_timeout } = options;
     if in_flight != Accounting::None || wire != Wire::Real {
         return refused("path_in_flight and path_null do not work with a shared connection; leave out path_tx_queue");
@@ -157,7 +157,7 @@ pub(super) fn join(plan: &JobPlan, depth: u32, slot_bytes: usize, options: Optio
 fn task_cpus(plan: &JobPlan) -> Result<Vec<u32>> {
     let relative = |word: &str| {
         let why = format!("tx_task_cpus={word} is relative to cpus_allowed; give that too, or a list of CPUs");
-        Error::Refused(format!("job '{}': {why}", plan.name))
+        Error::refused(plan, why)
     };
     let own = &plan.thread.cpus_allowed;
     match &plan.path.tx_task_cpus {

@@ -193,8 +193,6 @@ pub(super) enum Next {
     Pause(Duration),
     /// Sync the files that are due, with nothing in flight.
     Sync,
-    /// Open this file, whose request is held.
-    Open(u32),
     /// Go on when nothing is in flight.
     Settle,
     /// The ramp has ended: start counting.

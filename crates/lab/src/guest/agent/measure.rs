@@ -81,14 +81,12 @@ fn place(job: &mut JobPlan, target: &Place) {
         Place::Device(device) | Place::Sparse(device) => {
             job.target.files = vec![device.clone()];
             job.target.directory = None;
-            job.target.more_directories.clear();
             job.target.allow_device_write = true;
         }
         Place::Folder(folder) => {
             let base = |file: &String| file.rsplit('/').next().unwrap_or(file).to_owned();
             job.target.files = job.target.files.iter().map(base).collect();
             job.target.directory = Some(folder.clone());
-            job.target.more_directories.clear();
         }
     }
 }

@@ -1,9 +1,7 @@
 //! What a write contains: noise, in part compressible, in part equal to what was written before; or a pattern.
 
-use crate::error::{Error, Result};
 use crate::workload::permutation::{below, split_mix};
-use model::plan::{JobPlan, LONGEST_PATTERN, Pattern, PatternPiece};
-use std::io::Read;
+use model::plan::{JobPlan, Pattern};
 
 /// Fills blocks. The content of a block follows from its seed.
 pub(super) struct Filler {
@@ -19,7 +17,7 @@ struct Compressible {
     chunk: usize,
     percent: usize,
     /// Zeros if there is none.
-    pattern: Option<Repeated>,
+    pattern: Option<Pattern>,
 }
 
 struct Dedupe {
@@ -30,17 +28,14 @@ struct Dedupe {
 }
 
 impl Filler {
-    pub fn new(plan: &JobPlan, seed: u64) -> Result<Self> {
+    pub fn new(plan: &JobPlan, seed: u64) -> Self {
         let content = &plan.content;
         let compressible = match content.compress_percent {
             0 => None,
             percent => Some(Compressible {
                 chunk: usize::try_from(content.compress_chunk.0).unwrap_or(usize::MAX),
                 percent: percent.into(),
-                pattern: match &content.pattern {
-                    Some(pattern) => Some(Repeated::new(&plan.name, "buffer_pattern", pattern)?),
-                    None => None,
-                },
+                pattern: content.pattern.clone(),
             }),
         };
         // Marks make blocks unequal.
@@ -49,7 +44,7 @@ impl Filler {
             percent: content.dedupe_percent.into(),
             last: split_mix(&mut seed.clone()),
         });
-        Ok(Self { state: seed, compressible, dedupe })
+        Self { state: seed, compressible, dedupe }
     }
 
     /// The seed of the next block.
@@ -122,60 +117,6 @@ impl Noise {
     }
 }
 
-/// The bytes of a pattern, and where the offset of the block is in them.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Repeated {
-    bytes: Vec<u8>,
-    offsets: Vec<usize>,
-}
-
-impl Repeated {
-    /// Reads the files that it names.
-    pub fn new(job: &str, option: &str, pattern: &Pattern) -> Result<Self> {
-        let refused = |name: &str, why: &dyn std::fmt::Display| {
-            Error::Refused(format!("job '{job}': {option}: {name}: {why}; name a file that can be read"))
-        };
-        let mut found = Self::default();
-        for part in pattern.pieces() {
-            match part {
-                PatternPiece::Bytes(bytes) => found.bytes.extend_from_slice(bytes),
-                PatternPiece::Offset => {
-                    found.offsets.push(found.bytes.len());
-                    found.bytes.extend_from_slice(&[0; 8]);
-                }
-                PatternPiece::File(name) => {
-                    let file = std::fs::File::open(name).map_err(|error| refused(name, &error))?;
-                    // As in fio, as much of it as there is room for.
-                    let room = LONGEST_PATTERN.saturating_sub(found.bytes.len()) as u64;
-                    let read = file.take(room).read_to_end(&mut found.bytes).map_err(|error| refused(name, &error))?;
-                    if read == 0 {
-                        return Err(refused(name, &"has no bytes, or none for which there is room"));
-                    }
-                }
-            }
-        }
-        Ok(found)
-    }
-
-    /// Fills memory that belongs at `offset`.
-    pub fn fill(&self, memory: &mut [u8], offset: u64) {
-        let first = self.bytes.len().min(memory.len());
-        let (unit, _) = memory.split_at_mut(first);
-        unit.copy_from_slice(self.bytes.get(..first).unwrap_or_default());
-        for place in &self.offsets {
-            let bytes = unit.iter_mut().skip(*place).zip(offset.to_le_bytes());
-            bytes.for_each(|(byte, offset)| *byte = offset);
-        }
-        // Each copy doubles the part that is filled.
-        let mut done = first;
-        while done < memory.len() && done > 0 {
-            let next = done.min(memory.len() - done);
-            memory.copy_within(..next, done);
-            done += next;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,7 +124,7 @@ mod tests {
     use model::unit::Bytes;
 
     fn filler(content: Content) -> Filler {
-        Filler::new(&JobPlan { content, ..JobPlan::default() }, 5).unwrap()
+        Filler::new(&JobPlan { content, ..JobPlan::default() }, 5)
     }
 
     #[test]
@@ -235,30 +176,5 @@ mod tests {
             Noise::new(2).fill(&mut other);
             assert!(length < 8 || one != other && one[length - 7..].iter().any(|byte| *byte != 0), "{length}");
         }
-    }
-
-    fn pattern(text: &str) -> Pattern {
-        Pattern::try_from(text.to_owned()).unwrap()
-    }
-
-    #[test]
-    fn a_pattern_repeats_with_the_offset_of_its_block() {
-        let mut memory = [0; 28];
-        Repeated::new("a", "verify_pattern", &pattern("\"ab\"%o")).unwrap().fill(&mut memory, 0x1234);
-        assert_eq!(&memory, b"ab\x34\x12\0\0\0\0\0\0ab\x34\x12\0\0\0\0\0\0ab\x34\x12\0\0\0\0");
-        let mut short = [0; 5];
-        Repeated::new("a", "verify_pattern", &pattern("\"ab\"%o")).unwrap().fill(&mut short, 0x1234);
-        assert_eq!(&short, b"ab\x34\x12\0");
-    }
-
-    #[test]
-    fn a_file_is_read_and_must_be_there() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("x");
-        let text = format!("0xff'{}'", path.display());
-        let error = Repeated::new("a", "buffer_pattern", &pattern(&text)).unwrap_err().to_string();
-        assert!(error.contains("job 'a': buffer_pattern: ") && error.contains("No such file"), "{error}");
-        std::fs::write(&path, [7; 600]).unwrap();
-        assert_eq!(Repeated::new("a", "buffer_pattern", &pattern(&text)).unwrap().bytes.len(), 512);
     }
 }

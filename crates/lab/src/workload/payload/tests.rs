@@ -8,13 +8,12 @@ use std::path::PathBuf;
 const BLOCK: u32 = 4096;
 
 fn copy(plan: &JobPlan) -> JobCopy<'_> {
-    let target =
-        Target { path: PathBuf::from("x"), span: Span { begin: 0, length: 1 << 20, beyond: 0 }, to_be_made: false };
+    let target = Target { path: PathBuf::from("x"), span: Span { begin: 0, length: 1 << 20, beyond: 0 } };
     JobCopy { plan, number: 0, targets: vec![target], replay: None }
 }
 
 fn payload(plan: &JobPlan) -> Option<Payload> {
-    Payload::new(&copy(plan), Hertz(1e9)).unwrap()
+    Payload::new(&copy(plan), Hertz(1e9))
 }
 
 fn writing(content: Content, method: Option<VerifyMethod>) -> JobPlan {
@@ -55,7 +54,7 @@ fn only_jobs_that_ask_for_it_have_a_payload() {
 fn buffers_are_filled_once_as_the_job_says() {
     let once = |content: Content| {
         let mut memory = vec![1; 8192];
-        fill_once(&writing(content, None), &mut memory, 4096, |memory| memory.fill(9)).unwrap();
+        fill_once(&writing(content, None), &mut memory, 4096, |memory| memory.fill(9));
         memory
     };
     assert!(once(Content::default()).iter().all(|byte| *byte == 9));
@@ -107,7 +106,7 @@ fn a_wrong_block_is_counted_and_named() {
     );
     assert!(complaint.ends_with("(2 of 4 blocks read back so far are wrong)"), "{complaint}");
     plan.access = Access::Read;
-    let mut reader = super::Payload::new(&copy(&plan), Hertz(1e9)).unwrap().unwrap();
+    let mut reader = super::Payload::new(&copy(&plan), Hertz(1e9)).unwrap();
     let expected = reader.expectation(&request(Kind::Read, 2)).unwrap();
     assert_eq!(reader.after_read(&request(Kind::Read, 2), expected, 4096, &memory[2]), WRONG);
     assert_eq!(reader.after_read(&request(Kind::Read, 3), expected, 4096, &memory[3]), 4096, "right in itself");

@@ -236,15 +236,12 @@ pub(super) struct Skew {
 }
 
 impl Skew {
-    /// The distribution of a number of blocks. `chance` places the centre where the job does not. `None` of the uniform one.
+    /// The distribution of a number of blocks. `chance` places the centre. `None` of the uniform one.
     pub fn new(distribution: &Distribution, blocks: u64, chance: u64) -> Option<Self> {
-        let Distribution::Zipf(shape) = distribution else { return None };
+        let Distribution::Zipf(theta) = *distribution else { return None };
         let blocks = blocks.max(1);
-        let center = match shape.center {
-            Some(center) => ((blocks as f64 * center) as u64).min(blocks - 1),
-            None => below(chance, blocks),
-        };
-        Some(Self { blocks, center, scatter: Permutation::new(blocks, 0), zipf: Zipf::new(blocks, shape.parameter) })
+        let (center, scatter) = (below(chance, blocks), Permutation::new(blocks, 0));
+        Some(Self { blocks, center, scatter, zipf: Zipf::new(blocks, theta) })
     }
 
     /// The next block.
@@ -311,7 +308,6 @@ impl Zipf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::plan::Shape;
     use std::collections::BTreeMap;
 
     #[test]
@@ -397,10 +393,6 @@ mod tests {
         counts
     }
 
-    fn shape(parameter: f64, center: Option<f64>) -> Shape {
-        Shape { parameter, center }
-    }
-
     /// Chi-squared of counts against probabilities; classes with fewer than 5 expected are left out. Also the number of
     /// classes.
     fn chi_squared(counts: &[f64], probabilities: &[f64]) -> (f64, f64) {
@@ -430,7 +422,7 @@ mod tests {
 
     #[test]
     fn each_block_has_the_probability_of_its_rank() {
-        let mut counts = counts(&Distribution::Zipf(shape(0.8, None)), 1000);
+        let mut counts = counts(&Distribution::Zipf(0.8), 1000);
         counts.sort_by(|one, other| other.total_cmp(one));
         let weights: Vec<f64> = (1..=1000).map(|rank| f64::from(rank).powf(-0.8)).collect();
         let sum: f64 = weights.iter().sum();
@@ -443,8 +435,8 @@ mod tests {
 
     #[test]
     fn the_block_that_is_used_most_is_at_the_center() {
-        let counts = counts(&Distribution::Zipf(shape(1.2, Some(0.25))), 1000);
+        let counts = counts(&Distribution::Zipf(1.2), 1000);
         let most = counts.iter().enumerate().max_by(|one, other| one.1.total_cmp(other.1)).map(|(block, _)| block);
-        assert_eq!(most, Some(250));
+        assert_eq!(most, Some(333));
     }
 }

@@ -1,7 +1,7 @@
 //! The requests of a job, in order.
 
 use super::*;
-use model::plan::{Each, EngineKind, FileService, Size, SizeRange};
+use model::plan::{Each, EngineKind, Size};
 use model::unit::Bytes;
 
 fn plan(access: Access, order: Order, read: u64, write: u64) -> JobPlan {
@@ -11,14 +11,6 @@ fn plan(access: Access, order: Order, read: u64, write: u64) -> JobPlan {
 
 fn spans(lengths: &[u64]) -> Vec<Span> {
     lengths.iter().map(|&length| Span { begin: 8192, length, beyond: 0 }).collect()
-}
-
-#[test]
-fn sequential_wraps_within_its_span() {
-    let mut source =
-        RequestSource::new(&plan(Access::Read, Order::Sequential, 4096, 4096), &spans(&[12_288]), 0).unwrap();
-    let offsets: Vec<u64> = (0..4).map(|_| source.draw().offset).collect();
-    assert_eq!(offsets, [8192, 12_288, 16_384, 8192]);
 }
 
 #[test]
@@ -133,20 +125,9 @@ fn a_mix_ends_with_its_bytes_in_each_loop() {
 }
 
 #[test]
-fn files_are_served_in_the_order_of_the_job() {
-    let mut job = JobPlan::default();
-    job.files.service = FileService::RoundRobin { ios: 2 };
-    assert_eq!(all(&job, &[span(8, 0), span(16, 0)]), [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2), (1, 3)]);
-    job.files.service = FileService::Sequential;
-    job.duration.loops = 2;
-    let pass = [(0, 0), (0, 1), (1, 0), (1, 1)];
-    assert_eq!(all(&job, &[span(8, 0), span(8, 0)]), [pass, pass].concat());
-}
-
-#[test]
 fn the_size_limits_a_pass_over_files_of_their_own_size() {
     let mut job = JobPlan::default();
-    job.files.each = Some(SizeRange { least: Bytes(8192), most: Bytes(8192) });
+    job.files.each = Some(Bytes(8192));
     job.target.size = Some(Size::Bytes(Bytes(12_288)));
     job.duration.loops = 2;
     let files = [span(8, 0), span(8, 0)];
@@ -275,7 +256,7 @@ fn a_run_follows_its_position() {
 #[test]
 fn reads_and_writes_share_what_is_used_most() {
     let mut job = plan(Access::ReadWrite, Order::Random, 4096, 4096);
-    job.requests.distribution = model::plan::Distribution::Zipf(model::plan::Shape { parameter: 1.5, center: None });
+    job.requests.distribution = model::plan::Distribution::Zipf(1.5);
     let mut source = RequestSource::new(&job, &[span(4096, 0)], 0).unwrap();
     let mut counts = [vec![0; 1024], vec![0; 1024]];
     for request in (0..20_000).map(|_| source.draw()) {
@@ -288,6 +269,7 @@ fn reads_and_writes_share_what_is_used_most() {
 #[test]
 fn a_job_that_only_time_ends_goes_on_in_every_order() {
     for options in [
+        "rw=read",
         "rw=read\nbsrange=4k-16k",
         "rw=randread\nbssplit=4k/50:16k/50",
         "rw=randread\npercentage_random=30",

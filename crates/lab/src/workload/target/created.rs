@@ -4,7 +4,7 @@ use super::{absolute, device};
 use crate::error::{Error, Result};
 use crate::guardian::undo::{Identity, Lengthened, Made as How, Undo};
 use crate::guardian::{Guardian, UndoGuard};
-use model::plan::{Access, JobPlan};
+use model::plan::JobPlan;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -56,13 +56,6 @@ impl Created {
         amended
     }
 
-    /// Registers a file that a job makes while it runs, or removes and makes again.
-    pub(super) fn will_be_made_by_job(&self, path: &Path) -> Result<()> {
-        let held = self.made().created.remove(path).map(|(_, held)| held);
-        let held = held.map_or_else(|| self.will_create(path), Ok)?;
-        self.note_created(path, How::by_job(), held)
-    }
-
     /// The file is removed when the run ends, if the run made it.
     pub(super) fn will_unlink(&self, path: &Path) {
         self.made().unlinked.insert(path.to_owned());
@@ -92,7 +85,7 @@ impl Created {
     /// Claims a device that will be written to. For a job that trims, this only checks: the kernel claims the device itself for each discard,
     /// and where it cannot, it discards only what is not in the page cache.
     pub(super) fn claim(&self, path: &Path, plan: &JobPlan) -> Result<()> {
-        if matches!(plan.access, Access::Trim | Access::TrimWrite) {
+        if plan.access.trims() {
             return device::claim(path, plan).map(drop);
         }
         let number =

@@ -29,8 +29,7 @@ pub(super) fn refuse_nothing_to_read(path: &Path, plan: &JobPlan) -> Result<()> 
     if number(&metadata) != Some(NULL) {
         return Ok(());
     }
-    let path = path.display();
-    Err(Error::Refused(format!("job '{}': {path} has nothing to read; use filename=/dev/zero", plan.name)))
+    Err(Error::refused_file(plan, path, "has nothing to read; use filename=/dev/zero"))
 }
 
 /// Size of a block device.
@@ -41,18 +40,16 @@ pub(super) fn size(path: &Path) -> Result<u64> {
 
 /// Refuses to write to a device that is in use, or without the user's permission.
 pub(super) fn refuse_unsafe_write(path: &Path, plan: &JobPlan) -> Result<()> {
-    let refused = |why: String| Err(Error::Refused(format!("job '{}': {}: {why}", plan.name, path.display())));
+    let refused = |why: &str| Err(Error::refused_file(plan, path, why));
     if !plan.target.allow_device_write {
-        return refused(
-            "is a block device, and writing destroys its data; add --allow-device-write to allow it".into(),
-        );
+        return refused("is a block device, and writing destroys its data; add --allow-device-write to allow it");
     }
     let metadata = fs::metadata(path).map_err(|error| Error::file(path, "reading the device's metadata", error))?;
     let number = metadata.rdev();
     let number = format!("{}:{}", rustix::fs::major(number), rustix::fs::minor(number));
     match in_use(Path::new("/"), &number) {
         None => Ok(()),
-        Some(use_) => refused(format!("{use_}; iotoll never writes to a device in use")),
+        Some(use_) => refused(&format!("{use_}; iotoll never writes to a device in use")),
     }
 }
 
@@ -62,11 +59,10 @@ pub(super) fn claim(path: &Path, plan: &JobPlan) -> Result<File> {
     let exclusive = OFlags::EXCL.bits().cast_signed();
     let device = OpenOptions::new().read(true).custom_flags(exclusive).open(path);
     device.map_err(|error| match error.kind() {
-        ErrorKind::ResourceBusy => Error::Refused(format!(
-            "job '{}': {}: is in use (mounted, or part of another device); iotoll never writes to a device in use",
-            plan.name,
-            path.display()
-        )),
+        ErrorKind::ResourceBusy => {
+            let why = "is in use (mounted, or part of another device); iotoll never writes to a device in use";
+            Error::refused_file(plan, path, why)
+        }
         _ => Error::file(path, "claiming the device", error),
     })
 }
@@ -119,12 +115,9 @@ pub(super) fn refuse_misalignment(plan: &JobPlan, target: &Target, file: &File) 
     let places = aligned.into_iter().filter(|_| plan.order == Order::Random);
     for (option, bytes) in sizes.chain([("offset", target.span.begin)]).chain(places) {
         if bytes % align != 0 {
-            return Err(Error::Refused(format!(
-                "job '{}': {option}={bytes} with direct=1: {} requires multiples of {align} bytes; \
-                 use a multiple of {align} or direct=0",
-                plan.name,
-                target.path.display()
-            )));
+            let (path, mend) = (target.path.display(), format_args!("use a multiple of {align} or direct=0"));
+            let why = format_args!("{path} requires multiples of {align} bytes; {mend}");
+            return Err(Error::refused(plan, format_args!("{option}={bytes} with direct=1: {why}")));
         }
     }
     Ok(())

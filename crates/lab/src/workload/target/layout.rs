@@ -1,6 +1,6 @@
 //! Makes files as large as a job needs, with data where it reads.
 
-use super::{LayoutProgress, reads};
+use super::LayoutProgress;
 use crate::demand::amount_of;
 use crate::error::{Error, Result};
 use crate::workload::permutation;
@@ -12,19 +12,16 @@ use std::path::Path;
 
 /// Refuses to lay out more than the file system has room for, before anything is written.
 pub(super) fn refuse_without_room(plan: &JobPlan, path: &Path, file: &File, bytes: u64) -> Result<()> {
-    let allocates = !matches!(plan.files.fallocate, Fallocate::None | Fallocate::Truncate);
+    let allocates = plan.files.fallocate != Fallocate::None;
     let Ok(held) = rustix::fs::fstatvfs(file) else { return Ok(()) };
     let room = held.f_bavail.saturating_mul(held.f_frsize);
-    if bytes <= room || !(allocates || reads(plan) || plan.files.making.overwrite) {
+    if bytes <= room || !(allocates || plan.access.reads() || plan.files.making.overwrite) {
         return Ok(());
     }
-    Err(Error::Refused(format!(
-        "job '{}': {} needs {} more, but its file system has {} free; use a smaller size=, or another directory=",
-        plan.name,
-        path.display(),
-        amount_of(bytes),
-        amount_of(room)
-    )))
+    let (needs, room) = (amount_of(bytes), amount_of(room));
+    let mend = "use a smaller size=, or another directory=";
+    let why = format_args!("needs {needs} more, but its file system has {room} free; {mend}");
+    Err(Error::refused_file(plan, path, why))
 }
 /// Opens a file that is to be made or lengthened. A missing file must really be created here: through a dangling link,
 /// a file elsewhere would be made, and the link removed afterwards.
@@ -32,16 +29,10 @@ pub(super) fn open_to_lay_out(plan: &JobPlan, path: &Path, exists: bool) -> Resu
     let what = if exists { "opening the file to lengthen it" } else { "creating the file" };
     let file = OpenOptions::new().write(true).create_new(!exists).open(path);
     file.map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists if !path.is_symlink() => Error::Refused(format!(
-            "job '{}': {} was made by another process just now; give each measurement files of its own, or start one after the other",
-            plan.name,
-            path.display()
-        )),
-        io::ErrorKind::AlreadyExists => Error::Refused(format!(
-            "job '{}': {} is a link to a file that does not exist; remove the link, or make that file",
-            plan.name,
-            path.display()
-        )),
+        io::ErrorKind::AlreadyExists => Error::refused_file(plan, path, match path.is_symlink() {
+            true => "is a link to a file that does not exist; remove the link, or make that file",
+            false => "was made by another process just now; give each measurement files of its own, or start one after the other",
+        }),
         _ => Error::file(path, what, error),
     })
 }
@@ -58,7 +49,7 @@ pub(super) fn lay_out(
 ) -> Result<()> {
     let failed = |what: &'static str| move |error: io::Error| Error::file(path, what, error);
     allocate(&file, plan.files.fallocate, length, end).map_err(failed("allocating the file"))?;
-    if reads(plan) || plan.files.making.overwrite {
+    if plan.access.reads() || plan.files.making.overwrite {
         write_noise(&mut file, path, length, end, progress)?;
         file.sync_all().map_err(failed("syncing the file"))?;
     }
@@ -66,13 +57,10 @@ pub(super) fn lay_out(
 }
 
 fn allocate(file: &File, how: Fallocate, length: u64, end: u64) -> io::Result<()> {
-    let flags = match how {
-        Fallocate::None => return Ok(()),
-        Fallocate::Truncate => return file.set_len(end),
-        Fallocate::Keep => FallocateFlags::KEEP_SIZE,
-        Fallocate::Native | Fallocate::Posix => FallocateFlags::empty(),
-    };
-    match rustix::fs::fallocate(file, flags, length, end - length) {
+    if how == Fallocate::None {
+        return Ok(());
+    }
+    match rustix::fs::fallocate(file, FallocateFlags::empty(), length, end - length) {
         // Without allocation the file system assigns blocks when they are written.
         Err(rustix::io::Errno::OPNOTSUPP) => file.set_len(end),
         other => Ok(other?),

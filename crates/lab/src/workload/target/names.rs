@@ -13,23 +13,19 @@ pub(super) fn refuse_ascent(plan: &JobPlan) -> Result<()> {
     let format = plan.files.name_format.as_deref().map(Path::new);
     let ascends = |path: &Path| path.components().any(|part| part == Component::ParentDir);
     if plan.target.files.is_empty() && format.is_some_and(ascends) {
-        return Err(Error::Refused(format!(
-            "job '{}': filename_format leads out of the folder by '..'; use directory= for another one",
-            plan.name
-        )));
+        let why = "filename_format leads out of the folder by '..'; use directory= for another one";
+        return Err(Error::refused(plan, why));
     }
     if plan.target.files.is_empty() && ascends(stem) && stem.parent() != Some(Path::new("")) {
-        return Err(Error::Refused(format!(
-            "job '{}': without filename=, the name is that of the file, which '..' would put elsewhere; use another name, or add filename=",
-            plan.name
-        )));
+        let why = "without filename=, the name is that of the file, which '..' would put elsewhere; use another name, or add filename=";
+        return Err(Error::refused(plan, why));
     }
     Ok(())
 }
 
 /// Refuses files that the kernel makes up: they are no storage, and a write to one changes a setting.
 pub(super) fn refuse_files_of_the_kernel(plan: &JobPlan, path: &Path) -> Result<()> {
-    let refused = |why: String| Err(Error::Refused(format!("job '{}': {} {why}", plan.name, path.display())));
+    let refused = |why: String| Err(Error::refused_file(plan, path, why));
     match file_system_of_the_kernel(path) {
         Some(kind) => refused(format!(
             "is in the file system {kind}, whose files the kernel makes up; use a file on storage, or on tmpfs"
@@ -83,7 +79,7 @@ pub(crate) fn paths(plan: &JobPlan, copy: u32) -> Vec<PathBuf> {
         names => names.to_vec(),
     };
     // As in fio, a name that begins with a slash is in the directory too.
-    let within = |name: String| match plan.directory_of(copy) {
+    let within = |name: String| match &plan.target.directory {
         Some(directory) => format!("{directory}/{name}"),
         None => name,
     };
@@ -98,21 +94,7 @@ fn is_special(path: &Path) -> bool {
 /// The name of a file of a copy of a job without `filename`.
 fn own_name(plan: &JobPlan, copy: u32, number: usize) -> String {
     let Some(format) = &plan.files.name_format else { return format!("{}.{copy}.{number}", plan.file_stem()) };
-    let words = [
-        ("$jobname", plan.file_stem().to_owned()),
-        ("$jobnum", copy.to_string()),
-        ("$filenum", number.to_string()),
-        ("$clientuid", String::new()),
-    ];
-    let (mut name, mut rest) = (String::new(), format.as_str());
-    while let Some(sign) = rest.find('$') {
-        let (before, from) = rest.split_at(sign);
-        name.push_str(before);
-        // Parsing has refused other words.
-        let (word, value) =
-            words.iter().find(|(word, _)| from.starts_with(word)).map_or(("$", "$"), |(word, value)| (*word, value));
-        name.push_str(value);
-        rest = from.strip_prefix(word).unwrap_or_default();
-    }
-    name + rest
+    // Parsing has refused other words. The name of the job may contain any, so it comes last.
+    let name = format.replace("$jobnum", &copy.to_string()).replace("$filenum", &number.to_string());
+    name.replace("$clientuid", "").replace("$jobname", plan.file_stem())
 }

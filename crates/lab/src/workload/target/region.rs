@@ -2,8 +2,8 @@
 
 use super::Span;
 use crate::error::{Error, Result};
-use crate::workload::{amount, permutation};
-use model::plan::{JobPlan, Size, SizeRange};
+use crate::workload::amount;
+use model::plan::{JobPlan, Size};
 use std::path::Path;
 
 /// The largest file of Linux.
@@ -28,29 +28,16 @@ impl Share {
         let rest = size.saturating_sub(each.saturating_mul(self.count)) / block.max(1);
         if self.number < rest { each.saturating_add(block) } else { each }
     }
-
-    /// The size of this file, of a job with `filesize`: within a range, whole blocks above the smallest size, the same in
-    /// each run.
-    pub(super) fn within(self, size: SizeRange, plan: &JobPlan, block: u64) -> u64 {
-        let (least, most) = (size.least.0, size.most.0);
-        let mut state = plan.requests.seed.unwrap_or(0x1071_0002) ^ u64::from(self.copy) << 32 ^ self.number;
-        for byte in plan.name.bytes() {
-            state = permutation::split_mix(&mut state) ^ u64::from(byte);
-        }
-        let more = permutation::below(permutation::split_mix(&mut state), most.saturating_sub(least).saturating_add(1));
-        let drawn = least.saturating_add(more);
-        if least == most { least } else { (drawn - drawn % block.max(1)).max(least) }
-    }
 }
 
 /// The part that a job uses of a target with `length` bytes.
 pub(crate) fn span(plan: &JobPlan, path: &Path, share: Share, exists: bool, length: u64) -> Result<Span> {
     let part = |percent: u8| amount::share(length, percent);
     let block = plan.smallest_block().0.max(1);
-    let each = plan.files.each.map(|size| share.within(size, plan, block));
+    let each = plan.files.each.map(|size| size.0);
     let begin = begin(plan, share, each, length, block);
-    let (name, place) = (&plan.name, path.display());
-    let refused = |why: String| Err(Error::Refused(format!("job '{name}': {why}")));
+    let place = path.display();
+    let refused = |why: String| Err(Error::refused(plan, why));
     let absolute = matches!(plan.target.size, Some(Size::Bytes(_))) || each.is_some();
     if !absolute && length > 0 && begin > length {
         return refused(format!(

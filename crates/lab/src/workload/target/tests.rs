@@ -3,7 +3,7 @@
 use super::*;
 use crate::interruption::Interruption;
 use crate::workload::JobCopy;
-use model::plan::{EngineKind, Fallocate, Order, Size, Target as Place};
+use model::plan::{Access, EngineKind, Fallocate, Order, Size, Target as Place};
 use model::unit::Bytes;
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -319,27 +319,10 @@ fn a_job_has_as_many_files_as_it_asks_for_with_names_of_its_own() {
 }
 
 #[test]
-fn sizes_of_files_are_whole_blocks_in_their_range_and_the_same_in_each_run() {
+fn what_lies_before_the_offset_of_a_file_of_its_own_size_is_not_used() {
     let directory = tempfile::tempdir().unwrap();
     let mut plan = own_files(directory.path(), None);
-    plan.files.count = Some(40);
-    let size = |least, most| Some(model::plan::SizeRange { least: Bytes(least), most: Bytes(most) });
-    plan.files.each = size(8 << 10, 40 << 10);
-    let made = || {
-        let created = Created::default();
-        prepare_quietly(&plan, &created).unwrap();
-        lengths(directory.path())
-    };
-    let first = made();
-    assert_eq!(first.len(), 40);
-    assert!(first.iter().all(|(_, length)| (8 << 10..=40 << 10).contains(length) && length % 4096 == 0), "{first:?}");
-    let mut different: Vec<u64> = first.iter().map(|(_, length)| *length).collect();
-    different.sort_unstable();
-    different.dedup();
-    assert!(different.len() > 5);
-    assert_eq!(made(), first);
-    // What lies before the offset is not used.
-    plan.files.each = size(16 << 10, 16 << 10);
+    plan.files.each = Some(Bytes(16 << 10));
     plan.target.offset = Size::Bytes(Bytes(4096));
     let targets = prepare_quietly(&plan, &Created::default()).unwrap();
     assert_eq!(targets[0].span, Span { begin: 4096, length: 12 << 10, beyond: 0 });
@@ -376,12 +359,12 @@ fn files_that_the_job_makes_are_not_laid_out_and_undone() {
     let [missing, there] = ["missing", "there"].map(|name| directory.path().join(name));
     fs::write(&there, "").unwrap();
     let created = Created::default();
-    for (path, to_be_made) in [(&missing, true), (&there, false)] {
+    for path in [&missing, &there] {
         let mut plan = job(path, Access::Write, Some(4096));
         plan.files.making.on_open = true;
         let targets = prepare_quietly(&plan, &created).unwrap();
-        assert_eq!((targets[0].to_be_made, fs::metadata(path).map_or(0, |found| found.len())), (to_be_made, 0));
-        open_anew(&plan, &targets[0]).unwrap().write_all(b"data").unwrap();
+        assert_eq!(fs::metadata(path).unwrap().len(), 0);
+        open(&plan, &targets[0]).unwrap().write_all(b"data").unwrap();
         plan.access = Access::Read;
         assert!(prepare_quietly(&plan, &created).unwrap_err().to_string().contains("too short to be read"));
     }

@@ -1,9 +1,11 @@
 //! Two simulated sessions with a known difference and known causes.
 
+use super::super::study;
 use super::super::study::tests::{Load, axis, experiment, record, wobble};
 use super::*;
 use crate::experiment::draft::Draft;
 use crate::hostile::Vandal;
+use crate::kind::Recorded;
 use crate::reading::Reading;
 use crate::record::Outcome;
 use crate::stats::Estimate;
@@ -37,7 +39,7 @@ fn holds(change: &Estimate, truth: f64) -> bool {
 #[test]
 fn known_changes_are_split_into_change_and_environment() {
     let now = session(Draft::default(), 1.69);
-    let found = study_against(&now, Some(&stored(session(Draft::default(), 1.0))));
+    let found = now.study(Some(&stored(session(Draft::default(), 1.0))));
     let metric = &found.cells[0].metrics["cycles_per_io"];
     let against = metric.stored.unwrap();
     let (change, environment, total) = (metric.change.unwrap(), against.environment, against.total);
@@ -64,7 +66,7 @@ fn known_changes_are_split_into_change_and_environment() {
 #[test]
 fn all_intervals_of_a_line_have_one_confidence() {
     let (then, now) = (session(Draft::default(), 1.0), session(Draft::default(), 1.69));
-    let found = study_against(&now, Some(&stored(then.clone())));
+    let found = now.study(Some(&stored(then.clone())));
     let metric = &found.cells[0].metrics["cycles_per_io"];
     let confidence = metric.confidence.unwrap();
     assert!(confidence > CONFIDENCE, "{confidence}");
@@ -81,7 +83,7 @@ fn all_intervals_of_a_line_have_one_confidence() {
 fn the_other_way_round_the_environment_is_the_inverse() {
     let (old, new) = (session(Draft::default(), 1.0), session(Draft::default(), 1.69));
     let environment = |now: &CompareRecord, then: &CompareRecord| {
-        let found = study_against(now, Some(&stored(then.clone())));
+        let found = now.study(Some(&stored(then.clone())));
         found.cells[0].metrics["cycles_per_io"].stored.unwrap().environment
     };
     let (there, back) = (environment(&new, &old), environment(&old, &new));
@@ -93,7 +95,7 @@ fn the_other_way_round_the_environment_is_the_inverse() {
 #[test]
 fn without_a_stored_record_nothing_is_added() {
     let record = session(Draft::default(), 1.0);
-    let (plain, against) = (study(&record), study_against(&record, None));
+    let (plain, against) = (study(&record), record.study(None));
     assert_eq!(serde_json::to_value(plain).unwrap(), serde_json::to_value(against).unwrap());
 }
 
@@ -103,7 +105,7 @@ fn cells_are_found_by_their_labels_and_others_are_without() {
     let old = stored(session(swept(&["16k", "4k"]), 1.0));
     let now = session(swept(&["4k", "64k"]), 1.69);
     assert_eq!(fits(&old.record, &now.header.experiment), Ok(()));
-    let found = study_against(&now, Some(&old));
+    let found = now.study(Some(&old));
     let environment = |cell: usize| found.cells[cell].metrics["cycles_per_io"].stored.map(|stored| stored.environment);
     assert!(holds(&environment(0).unwrap(), 0.69) && environment(1).is_none());
     let elsewhere = experiment(swept(&["128k", "256k"]));
@@ -124,7 +126,7 @@ fn records_without_rounds_do_not_fit() {
 fn a_single_round_has_a_value_and_no_interval() {
     let mut old = session(Draft::default(), 1.0);
     old.rounds.truncate(1);
-    let found = study_against(&session(Draft::default(), 1.69), Some(&stored(old)));
+    let found = session(Draft::default(), 1.69).study(Some(&stored(old)));
     let environment = found.cells[0].metrics["cycles_per_io"].stored.unwrap().environment;
     assert!((0.6..0.8).contains(&environment.value) && environment.low.is_none(), "{environment:?}");
 }
@@ -138,7 +140,7 @@ fn changed_records_do_not_panic() {
         let Ok(changed) = serde_json::from_value::<CompareRecord>(vandal.changed(seed)) else { continue };
         let stored = stored(changed);
         if fits(&stored.record, &now.header.experiment).is_ok() {
-            study_against(&now, Some(&stored));
+            now.study(Some(&stored));
             fitting += 1;
         }
     }
@@ -160,7 +162,7 @@ fn cycles_of_different_meters_are_not_compared() {
             before.counts.set(Meter::Idle, None);
         }
     }
-    let found = study_against(&now, Some(&stored(old)));
+    let found = now.study(Some(&stored(old)));
     assert_eq!(found.environment.meter.as_deref(), Some("idle"));
     let metrics = &found.cells[0].metrics;
     assert!(metrics["cycles_per_io"].change.is_some() && metrics["cycles_per_io"].stored.is_none());
@@ -179,7 +181,7 @@ fn known_differences_are_listed() {
     header.canaries.null_system_call_nanos = 80.0;
     header.canaries.context_switch_nanos = Reading::Taken(1500.0);
     old.end.as_mut().unwrap().canaries.null_system_call_nanos = 82.0;
-    let found = study_against(&now, Some(&stored(old))).head.stored.unwrap();
+    let found = now.study(Some(&stored(old))).head.stored.unwrap();
     assert_eq!(found.started_unix_seconds, 1_777_777_777.0);
     assert_eq!(
         found.differs,
@@ -202,7 +204,7 @@ fn different_work_and_method_are_caveats() {
             plan.phases[0].jobs[0].pace.think_time = Nanos(5);
         }
     }
-    let found = study_against(&session(Draft::default(), 1.0), Some(&stored(old)));
+    let found = session(Draft::default(), 1.0).study(Some(&stored(old)));
     let message_of = |code| found.head.warnings.iter().find(|warning| warning.code == code).unwrap().message.as_str();
     assert!(message_of(Code::StoredWorkDiffers).contains("thinktime 5ns → 0"), "{found:?}");
     let today = format!("with method {}", found.head.method_version);

@@ -63,15 +63,11 @@ mod tests {
     use crate::experiment::draft::Draft;
     use crate::experiment::{Work, file};
     use crate::plan::service::Address;
-    use crate::plan::{DeviceWrites, UnknownOptions};
 
     fn read(text: &str) -> Result<crate::experiment::Experiment, String> {
         let surroundings = Surroundings {
-            environment: &|_| None,
-            included: &|_| None,
             address: &|name| Address { port: name.len() as u16 + 1000, directory: format!("/tmp/{name}") },
-            unknown_options: UnknownOptions::Refuse,
-            device_writes: DeviceWrites::Refuse,
+            ..Surroundings::default()
         };
         let draft: Result<Draft, _> = file::parse("x.toml", text);
         draft.and_then(|draft| draft.resolve(&surroundings)).map_err(|error| error.to_string())

@@ -23,6 +23,22 @@ pub enum Access {
 }
 
 impl Access {
+    /// Whether it reads, writes, and trims.
+    pub fn directions(self) -> [bool; 3] {
+        match self {
+            Self::Read => [true, false, false],
+            Self::Write => [false, true, false],
+            Self::Trim => [false, false, true],
+            Self::ReadWrite => [true, true, false],
+            Self::TrimWrite => [false, true, true],
+        }
+    }
+
+    /// Whether it reads data.
+    pub fn reads(self) -> bool {
+        self.directions()[0]
+    }
+
     /// Whether it changes the files.
     pub fn changes(self) -> bool {
         self != Self::Read
@@ -30,7 +46,12 @@ impl Access {
 
     /// Whether it writes data.
     pub fn writes(self) -> bool {
-        matches!(self, Self::Write | Self::ReadWrite | Self::TrimWrite)
+        self.directions()[1]
+    }
+
+    /// Whether it trims blocks.
+    pub fn trims(self) -> bool {
+        self.directions()[2]
     }
 }
 

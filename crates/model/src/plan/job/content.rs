@@ -31,8 +31,6 @@ part! {
         after: bool = true,
         /// `verify_pattern`: the content of the blocks instead of noise.
         pattern: Option<Pattern> = None,
-        /// `verify_dump`: blocks with errors are written to files.
-        dump: bool = false,
         /// `verify_backlog`: read back after this number of writes; 0 means when all are written.
         backlog: u32 = 0,
     }
@@ -82,53 +80,47 @@ impl VerifyMethod {
     }
 }
 
-/// Bytes that are repeated: texts, numbers, the content of files, and the offset of the block. It is stored as it was typed.
+/// Bytes that are repeated: texts, numbers, and the offset of the block. It is stored as it was typed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Pattern {
     text: String,
-    pieces: Vec<PatternPiece>,
-}
-
-/// A part of a pattern.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PatternPiece {
-    /// These bytes.
-    Bytes(Vec<u8>),
-    /// The content of this file.
-    File(String),
-    /// `%o`: the offset of the block in its file, in 8 bytes, the lowest first.
-    Offset,
+    bytes: Vec<u8>,
+    /// Places of `%o`: the offset of the block in its file, in 8 bytes, the lowest first.
+    offsets: Vec<usize>,
 }
 
 /// The longest pattern, as in fio.
-pub const LONGEST_PATTERN: usize = 512;
+const LONGEST_PATTERN: usize = 512;
 
 impl Pattern {
     /// How a pattern is typed.
     pub(crate) const FORM: &'static str =
-        "\"text\", 0xHEX, a decimal number or 'file', or several of them in a row, up to 512 bytes";
+        "\"text\", 0xHEX or a decimal number, or several of them in a row, up to 512 bytes";
 
     /// Parses fio's syntax.
     ///
     /// # Errors
     /// What is wrong, without the form.
     pub(crate) fn parse(text: &str) -> Result<Self, Wrong> {
-        let mut pieces = Vec::new();
+        let mut pattern = Self { text: text.to_owned(), bytes: Vec::new(), offsets: Vec::new() };
         let mut rest = text;
         while !rest.is_empty() {
-            let (part, behind) = part(rest).map_err(|is| Wrong::because(text, is))?;
-            pieces.push(part);
+            if let Some(behind) = rest.strip_prefix("%o") {
+                pattern.offsets.push(pattern.bytes.len());
+                pattern.bytes.extend([0; 8]);
+                rest = behind;
+                continue;
+            }
+            let (bytes, behind) = part(rest).map_err(|is| Wrong::because(text, is))?;
+            pattern.bytes.extend(bytes);
             rest = behind;
         }
-        let length: usize = pieces.iter().map(PatternPiece::least).sum();
-        if length == 0 {
-            return Err(Wrong::because(text, "has no bytes"));
+        match pattern.bytes.len() {
+            0 => Err(Wrong::because(text, "has no bytes")),
+            1..=LONGEST_PATTERN => Ok(pattern),
+            length => Err(Wrong::because(text, format_args!("has {length} bytes"))),
         }
-        if length > LONGEST_PATTERN {
-            return Err(Wrong::because(text, format_args!("has {length} bytes")));
-        }
-        Ok(Self { text: text.to_owned(), pieces })
     }
 
     /// As it was typed.
@@ -136,24 +128,26 @@ impl Pattern {
         &self.text
     }
 
-    /// Its pieces, in order.
-    pub fn pieces(&self) -> &[PatternPiece] {
-        &self.pieces
-    }
-
     /// Whether it differs from block to block.
     pub fn has_offset(&self) -> bool {
-        self.pieces.contains(&PatternPiece::Offset)
+        !self.offsets.is_empty()
     }
-}
 
-impl PatternPiece {
-    /// The least number of bytes.
-    fn least(&self) -> usize {
-        match self {
-            Self::Bytes(bytes) => bytes.len(),
-            Self::File(_) => 1,
-            Self::Offset => 8,
+    /// Fills memory that belongs at `offset`.
+    pub fn fill(&self, memory: &mut [u8], offset: u64) {
+        let first = self.bytes.len().min(memory.len());
+        let (unit, _) = memory.split_at_mut(first);
+        unit.copy_from_slice(self.bytes.get(..first).unwrap_or_default());
+        for place in &self.offsets {
+            let bytes = unit.iter_mut().skip(*place).zip(offset.to_le_bytes());
+            bytes.for_each(|(byte, offset)| *byte = offset);
+        }
+        // Each copy doubles the part that is filled.
+        let mut done = first;
+        while done < memory.len() && done > 0 {
+            let next = done.min(memory.len() - done);
+            memory.copy_within(..next, done);
+            done += next;
         }
     }
 }
@@ -171,31 +165,20 @@ impl From<Pattern> for String {
     }
 }
 
-/// The first part of a text that is not empty, and what follows it.
-fn part(text: &str) -> Result<(PatternPiece, &str), String> {
-    let quoted = |mark: char| {
-        let (inside, behind) = text.get(1..)?.split_once(mark)?;
-        Some((inside, behind))
-    };
-    if let Some(rest) = text.strip_prefix("%o") {
-        return Ok((PatternPiece::Offset, rest));
-    }
-    if text.starts_with('"') {
-        let (inside, behind) = quoted('"').ok_or("lacks the second '\"' of a text")?;
-        return Ok((PatternPiece::Bytes(inside.as_bytes().to_vec()), behind));
-    }
+/// The bytes of the first part of a text that is not empty, and what follows it.
+fn part(text: &str) -> Result<(Vec<u8>, &str), String> {
     if text.starts_with('\'') {
-        let (inside, behind) =
-            quoted('\'').filter(|(name, _)| !name.is_empty()).ok_or("names no file between ' and '")?;
-        return Ok((PatternPiece::File(inside.to_owned()), behind));
+        return Err("has a file, of which iotoll reads no pattern; write its bytes behind 0x".to_owned());
+    }
+    if let Some(inside) = text.strip_prefix('"') {
+        let (inside, behind) = inside.split_once('"').ok_or("lacks the second '\"' of a text")?;
+        return Ok((inside.as_bytes().to_vec(), behind));
     }
     if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         let end = digits.find(|character: char| !character.is_ascii_hexdigit()).unwrap_or(digits.len());
         let (digits, behind) = digits.split_at(end);
-        return match hexadecimal(digits) {
-            Some(bytes) if !bytes.is_empty() => Ok((PatternPiece::Bytes(bytes), behind)),
-            _ => Err("has no digits behind 0x".to_owned()),
-        };
+        let bytes = hexadecimal(digits).filter(|bytes| !bytes.is_empty()).ok_or("has no digits behind 0x")?;
+        return Ok((bytes, behind));
     }
     decimal(text).ok_or_else(|| format!("has a part that is none: {}", Quoted(text)))
 }
@@ -207,7 +190,7 @@ fn hexadecimal(digits: &str) -> Option<Vec<u8>> {
 }
 
 /// A decimal number, the lowest byte first: a negative one has four bytes, others as many as they need.
-fn decimal(text: &str) -> Option<(PatternPiece, &str)> {
+fn decimal(text: &str) -> Option<(Vec<u8>, &str)> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let sign = text.len() - digits.len();
     let end = digits.find(|character: char| !character.is_ascii_digit()).unwrap_or(digits.len());
@@ -223,7 +206,7 @@ fn decimal(text: &str) -> Option<(PatternPiece, &str)> {
         let used = all.iter().rposition(|byte| *byte != 0).map_or(1, |last| last + 1);
         all.get(..used)?.to_vec()
     };
-    Some((PatternPiece::Bytes(bytes), behind))
+    Some((bytes, behind))
 }
 
 #[cfg(test)]
@@ -235,26 +218,33 @@ mod tests {
     fn a_pattern_has_the_bytes_of_fio() {
         let bytes = |text: &str| {
             let pattern = Pattern::parse(text).unwrap();
-            let each = pattern.pieces().iter().map(|part| match part {
-                PatternPiece::Bytes(bytes) => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
-                PatternPiece::File(name) => format!("<{name}>"),
-                PatternPiece::Offset => "<offset>".to_owned(),
-            });
-            each.collect::<String>()
+            let mut memory = vec![0; pattern.bytes.len()];
+            pattern.fill(&mut memory, 0x1234);
+            memory.iter().map(|byte| format!("{byte:02x}")).collect::<String>()
         };
         let pairs = "\"abcd\" => 61626364 | 12 => 0c | 0 => 00 | 300 => 2c01 | 70000 => 701101 | \
                      17000000 => 40660301 | -12 => f4ffffff | 0xaaa => 0aaa | 0xdeadface => deadface | \
                      0x123456789abcdef0 => 123456789abcdef0 | \
                      \"abcd\"-120xdeadface => 61626364f4ffffffdeadface | \
-                     0xff%o\"ab\"'x y'-16 => ff<offset>6162<x y>f0ffffff";
+                     0xff%o\"ab\"-16 => ff34120000000000006162f0ffffff";
         for pair in pairs.split(" | ") {
             let (text, expected) = pair.split_once(" => ").unwrap();
             assert_eq!(bytes(text), expected, "{text}");
         }
-        for text in ["abcd", "\"ab", "''", "0x", "4294967296", "-3000000000", "\"\"", "%x", "-"] {
+        for text in ["abcd", "\"ab", "'x'", "0x", "4294967296", "-3000000000", "\"\"", "%x", "-"] {
             assert!(Pattern::parse(text).is_err(), "{text}");
         }
         assert!(Pattern::parse(&format!("0x{}", "ab".repeat(513))).unwrap_err().reason.contains("513 bytes"));
+    }
+
+    #[test]
+    fn a_pattern_repeats_with_the_offset_of_its_block() {
+        let pattern = Pattern::parse("\"ab\"%o").unwrap();
+        let (mut memory, mut short) = ([0; 28], [0; 5]);
+        pattern.fill(&mut memory, 0x1234);
+        assert_eq!(&memory, b"ab\x34\x12\0\0\0\0\0\0ab\x34\x12\0\0\0\0\0\0ab\x34\x12\0\0\0\0");
+        pattern.fill(&mut short, 0x1234);
+        assert_eq!(&short, b"ab\x34\x12\0");
     }
 
     #[test]

@@ -92,17 +92,8 @@ pub enum Distribution {
     /// All equally often.
     #[default]
     Random,
-    /// The block of rank k in proportion to k to the power of −`parameter`.
-    Zipf(Shape),
-}
-
-/// Parameters of Zipf's law.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Shape {
-    /// The exponent, theta.
-    pub parameter: f64,
-    /// Where the block that is used most is: a fraction of the region. `None` means by chance.
-    pub center: Option<f64>,
+    /// The block of rank k in proportion to k to the power of minus this, theta.
+    Zipf(f64),
 }
 
 /// The sizes that requests of one direction may have.
@@ -188,15 +179,7 @@ impl JobPlan {
 
     /// The sizes of the directions in use.
     pub fn used_sizes(&self) -> impl Iterator<Item = Sizes> {
-        let used = match self.access {
-            Access::Read => [true, false, false],
-            Access::Write => [false, true, false],
-            Access::Trim => [false, false, true],
-            Access::ReadWrite => [true, true, false],
-            // The write has the size of the trim before it.
-            Access::TrimWrite => [false, true, true],
-        };
-        self.sizes().into_iter().zip(used).filter(|(_, used)| *used).map(|(sizes, _)| sizes)
+        self.sizes().into_iter().zip(self.access.directions()).filter(|(_, used)| *used).map(|(sizes, _)| sizes)
     }
 
     /// Whether `blockalign` is another than the smallest block.

@@ -14,7 +14,7 @@ use super::{JobOption, engine};
 use crate::plan::draft::Start;
 use crate::plan::job::*;
 use crate::plan::value::TimeUnit::{Microseconds, Seconds};
-use crate::plan::value::files::{name_format, service};
+use crate::plan::value::files::name_format;
 use crate::plan::value::requests::{BLOCK, LARGEST_BLOCK, blocks, distribution, percentages, range, split};
 use crate::plan::value::typed::{self, shown};
 use crate::plan::value::{

@@ -5,8 +5,8 @@
 
 mod rules;
 
-use super::Refusal;
-use crate::plan::draft::{CacheWords, Draft, Origin};
+use super::{ParseError, Place};
+use crate::plan::draft::{CacheWords, Draft};
 use crate::plan::job::{Depth, JobPlan, Medium, Queue, Size};
 use crate::plan::options;
 use crate::plan::value::{LARGEST_FILE, Quoted, Short, Wrong};
@@ -25,7 +25,7 @@ pub(super) fn cache_words(draft: &Draft) -> Option<String> {
 }
 
 /// Turns a complete draft into a job. An option that is missing is reported at `section`.
-pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>) -> Result<JobPlan, Refusal> {
+pub(super) fn job(mut draft: Draft, section: &Place, warnings: &mut Vec<Warning>) -> Result<JobPlan, ParseError> {
     warnings.extend(endless(&mut draft.job));
     let complaint = rules::broken(rules::FIRST, &draft)
         .or_else(|| region(&mut draft.job))
@@ -35,7 +35,7 @@ pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>
         .or_else(|| header(&draft.job));
     if let Some((option, reason)) = complaint {
         let reason = format!("job {}: {reason}", Quoted(&draft.job.name));
-        return Err(refuse(&draft, option, section, reason));
+        return Err(ParseError::option(option, draft.place(option).unwrap_or(section), Wrong::new(reason)));
     }
     warnings.extend(unread_options(&draft));
     warnings.extend(said_options(&draft));
@@ -46,11 +46,6 @@ pub(super) fn job(mut draft: Draft, section: Origin, warnings: &mut Vec<Warning>
     warnings.extend(single_queue(&mut draft.job));
     draft.job.depth = batches(draft.job.depth);
     Ok(draft.job)
-}
-
-fn refuse(draft: &Draft, option: &'static str, otherwise: Origin, reason: String) -> Refusal {
-    let origin = draft.origin(option).unwrap_or(otherwise);
-    Refusal::option(option, origin, Wrong::new(reason))
 }
 
 /// The option to change, and why.
@@ -73,7 +68,7 @@ fn region(job: &mut JobPlan) -> Option<Complaint> {
     }
     let block = job.largest_block().0;
     let files = |most: Bytes| most.0.saturating_mul(job.file_count() as u64).min(LARGEST_FILE);
-    let filesize = job.files.each.map(|size| Size::Bytes(Bytes(files(size.most))));
+    let filesize = job.files.each.map(|size| Size::Bytes(Bytes(files(size))));
     let size = match (job.target.size.or(filesize), job.duration.io_size, job.duration.number_ios) {
         (Some(Size::Bytes(size)), _, _) | (None, Some(Size::Bytes(size)), _) => size,
         (None, None, Some(ios)) => Bytes(ios.saturating_mul(block).min(LARGEST_FILE)),
@@ -94,7 +89,7 @@ fn region(job: &mut JobPlan) -> Option<Complaint> {
 /// `size` is divided among the files, and a file smaller than a block would get no I/O.
 fn block_size(job: &JobPlan) -> Option<Complaint> {
     let of_one_file = match (job.files.each, job.target.size) {
-        (Some(each), _) => each.most.0,
+        (Some(each), _) => each.0,
         (None, Some(Size::Bytes(Bytes(size)))) => size / job.file_count() as u64,
         (None, _) => return None,
     };
@@ -106,12 +101,12 @@ fn block_size(job: &JobPlan) -> Option<Complaint> {
 }
 
 fn unread_options(draft: &Draft) -> impl Iterator<Item = Warning> {
-    let given = options::of_other_engines(&draft.job).filter(|option| draft.origin(option).is_some());
+    let given = options::of_other_engines(&draft.job).filter(|option| draft.has(option));
     given.map(|option| differs(&draft.job, format!("{option} has no effect with ioengine={}", draft.job.engine.name())))
 }
 
 fn said_options(draft: &Draft) -> impl Iterator<Item = Warning> {
-    let given = options::said().filter(|(option, _)| draft.origin(option).is_some());
+    let given = options::said().filter(|(option, _)| draft.has(option));
     given.map(|(option, what)| differs(&draft.job, format!("{option}: {what}")))
 }
 

@@ -1,6 +1,6 @@
 //! Why a plan was refused: all that is wrong with it, a line each.
 
-use crate::plan::value::{Effect, Quoted};
+use crate::plan::value::{Effect, Quoted, Wrong};
 use std::fmt::{self, Display};
 
 /// All that is wrong with a plan, in the order of the text. Displayed as a line for each, without control characters.
@@ -35,9 +35,9 @@ impl Refused {
 
     /// What to do where a job uses options or engines of fio that iotoll does not have; `None` if that is not the cause.
     pub fn advice(&self) -> Option<String> {
-        let unsupported = || self.errors().filter(|error| error.unsupported.is_some());
+        let unsupported = || self.errors().filter(|error| error.wrong.unsupported.is_some());
         unsupported().next()?;
-        let harmless = unsupported().filter(|error| error.unsupported == Some(Effect::None)).count();
+        let harmless = unsupported().filter(|error| error.wrong.unsupported == Some(Effect::None)).count();
         let all = self.errors().count();
         let leave_out = match harmless {
             0 => String::new(),
@@ -67,11 +67,13 @@ pub struct ParseError {
     /// What was refused.
     pub subject: Subject,
     /// The reason, and what was expected.
-    pub message: String,
-    /// The word that was probably meant.
-    pub suggestion: Option<String>,
-    /// For an option of fio that iotoll does not have: what it changes.
-    pub unsupported: Option<Effect>,
+    pub wrong: Wrong,
+}
+
+impl ParseError {
+    pub(super) fn option(name: &str, place: &Place, wrong: Wrong) -> Self {
+        Self { place: place.clone(), subject: Subject::Option(name.to_owned()), wrong }
+    }
 }
 
 /// Where an error is.
@@ -118,8 +120,8 @@ impl Display for ParseError {
         }
         let dashes = if flag { "--" } else { "" };
         write!(f, "{kind} {}", Quoted(&format!("{dashes}{name}")))?;
-        write!(f, ": {}", self.message)?;
-        match &self.suggestion {
+        write!(f, ": {}", self.wrong)?;
+        match &self.wrong.suggestion {
             Some(word) => write!(f, "; did you mean {}?", Quoted(word)),
             None => Ok(()),
         }

@@ -1,114 +1,60 @@
 //! fio's job files: lines of `[section]`, `name=value` and bare names, with `;` and `#` comments.
 
-use super::{Assignment, Kind, Refusal, Section, Settings, Subject};
-use crate::plan::draft::Origin;
+use super::{Assignment, ParseError, Place, Section, Subject};
 use crate::plan::value::{Quoted, Wrong};
 
-/// Files may include others this deep, as in fio; more is a circle.
-const DEEPEST: usize = 16;
-/// Files that are included in all: two includes in each would be 2^16.
-const MOST_INCLUDED: usize = 100;
-
-/// The sections of a file and of those that it includes.
-pub(super) struct Lines<'a> {
-    settings: &'a Settings<'a>,
-    pub sections: Vec<Section>,
-    /// What is wrong, in the order of the lines.
-    pub refusals: Vec<Refusal>,
-    /// The names of the files, as messages show them.
-    pub names: Vec<String>,
-    /// Files that are being read, each within the one before.
-    depth: usize,
-    /// Too many were included. Nothing more is read, or the errors would have no bound.
-    too_many: bool,
+/// The sections of a file, and what is wrong, in the order of the lines.
+pub(super) fn read(
+    file: &str,
+    text: &str,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> (Vec<Section>, Vec<ParseError>) {
+    let (mut sections, mut errors) = (Vec::<Section>::new(), Vec::new());
+    for (line, whole) in (1..).zip(without_mark(text).lines()) {
+        let (text, place) = (without_comment(whole), Place::Line { file: file.to_owned(), line });
+        if text.is_empty() {
+            continue;
+        }
+        let outcome = if text.starts_with('[') {
+            let section = section(whole, text, &place);
+            // What follows belongs to a section, whatever its name is.
+            let (section, outcome) =
+                section.map_or_else(|error| (Section::new("", place), Err(error)), |section| (section, Ok(())));
+            sections.push(section);
+            outcome
+        } else {
+            assignment(text, place, environment).and_then(|assignment| match sections.last_mut() {
+                Some(section) => {
+                    section.assignments.push(assignment);
+                    Ok(())
+                }
+                None => Err(refuse(&assignment.name, &assignment.place, "is before the first section, such as [job1]")),
+            })
+        };
+        errors.extend(outcome.err());
+    }
+    (sections, errors)
 }
 
-impl<'a> Lines<'a> {
-    pub fn new(settings: &'a Settings<'a>) -> Self {
-        Self { settings, sections: Vec::new(), refusals: Vec::new(), names: Vec::new(), depth: 0, too_many: false }
+fn assignment(
+    text: &str,
+    place: Place,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Result<Assignment, ParseError> {
+    let name = text.split(|letter: char| letter == '=' || letter.is_whitespace()).next().unwrap_or_default();
+    if name == "include" {
+        return Err(refuse(name, &place, "a job file includes no other; write its lines here"));
     }
-
-    /// Splits a file into its sections.
-    pub fn read(&mut self, name: &str, text: &str) {
-        let file = self.names.len();
-        self.names.push(name.to_owned());
-        self.depth += 1;
-        for (line, line_text) in (1..).zip(without_mark(text).lines()) {
-            let (text, origin) = (without_comment(line_text), Origin::Line { file, line });
-            if text.is_empty() {
-                continue;
-            }
-            if let Err(refusal) = self.line(line_text, text, origin) {
-                self.refusals.push(refusal);
-            }
-            if self.too_many {
-                break;
-            }
-        }
-        self.depth -= 1;
-    }
-
-    fn line(&mut self, whole: &str, text: &str, origin: Origin) -> Result<(), Refusal> {
-        if text.starts_with('[') {
-            let section = section(whole, text, origin);
-            // What follows belongs to a section, whatever its name is.
-            let (section, outcome) = match section {
-                Ok(section) => (section, Ok(())),
-                Err(refusal) => (Section::new(Kind::Job(String::new()), origin), Err(refusal)),
-            };
-            self.sections.push(section);
-            return outcome;
-        }
-        if let Some(other) = text.strip_prefix("include").filter(|rest| rest.starts_with(char::is_whitespace)) {
-            return self.include(other.trim(), origin);
-        }
-        let assignment = assignment(text, origin, self.settings.environment)?;
-        match self.sections.last_mut() {
-            Some(section) => section.assignments.push(assignment),
-            None => return Err(refuse(&assignment.name, origin, "is before the first section, such as [job1]")),
-        }
-        Ok(())
-    }
-
-    /// Reads the lines of another file in place of this one. As in fio, its name is relative to the current folder or else to the folder of
-    /// the file that names it.
-    fn include(&mut self, name: &str, origin: Origin) -> Result<(), Refusal> {
-        if self.depth > DEEPEST {
-            let why =
-                format!("{} is included within {DEEPEST} others; files must not include each other", Quoted(name));
-            return Err(refuse("include", origin, why));
-        }
-        if self.names.len() > MOST_INCLUDED {
-            self.too_many = true;
-            return Err(refuse(
-                "include",
-                origin,
-                format!("more than {MOST_INCLUDED} files are included; include fewer"),
-            ));
-        }
-        let Origin::Line { file, .. } = origin else { return Ok(()) };
-        let folder = self.names.get(file).and_then(|from| from.rsplit_once('/')).map(|(folder, _)| folder);
-        let places = [Some(name.to_owned()), folder.map(|folder| format!("{folder}/{name}"))];
-        let mut found =
-            places.into_iter().flatten().filter_map(|place| Some(((self.settings.included)(&place)?, place)));
-        match found.next() {
-            Some((Ok(text), place)) => {
-                self.read(&place, &text);
-                Ok(())
-            }
-            Some((Err(why), _)) => Err(refuse("include", origin, why)),
-            None => {
-                let why = format!("{}: there is no such file, neither here nor beside this file", Quoted(name));
-                Err(refuse("include", origin, why))
-            }
-        }
+    match substitute(text, environment) {
+        Ok(text) => Ok(Assignment::parse(&text, place)),
+        Err(why) => Err(refuse(name, &place, why)),
     }
 }
 
 /// The error for a file without a job, at its last line.
-pub(super) fn no_job(text: &str) -> Refusal {
-    let origin = Origin::Line { file: 0, line: text.lines().count().max(1) };
-    refuse_section(origin, "job1", "missing; no file has a job, so nothing runs")
+pub(super) fn no_job(file: &str, text: &str) -> ParseError {
+    let place = Place::Line { file: file.to_owned(), line: text.lines().count().max(1) };
+    refuse_section(&place, "job1", "missing; no file has a job, so nothing runs")
 }
 
 /// Removes the byte order mark that Windows editors put at the start of a file.
@@ -122,21 +68,17 @@ fn without_comment(line: &str) -> &str {
 
 /// Parses a section header. As in fio, blanks belong to the name. A name may also contain the signs of comments, which
 /// fio cuts off together with the sign before them; that is a caveat of the section.
-fn section(line: &str, without_comment: &str, origin: Origin) -> Result<Section, Refusal> {
+fn section(line: &str, without_comment: &str, place: &Place) -> Result<Section, ParseError> {
     let inside = |text: &str| text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).map(str::to_owned);
-    let whole = line.trim();
-    let name = inside(without_comment).or_else(|| inside(whole));
-    let Some(name) = name else {
-        let name = without_comment.strip_prefix('[').unwrap_or_default();
-        let wrong = "does not end its line with ']', with or without a comment behind it";
-        return Err(refuse_section(origin, name, wrong));
+    let cut = without_comment.strip_prefix('[').unwrap_or_default();
+    let Some(name) = inside(without_comment).or_else(|| inside(line.trim())) else {
+        return Err(refuse_section(place, cut, "does not end its line with ']', with or without a comment behind it"));
     };
     if name.trim().is_empty() {
-        return Err(refuse_section(origin, &name, "has no name"));
+        return Err(refuse_section(place, &name, "has no name"));
     }
-    let mut section = Section::new(Kind::of(&name), origin);
+    let mut section = Section::new(&name, place.clone());
     if inside(without_comment).is_none() {
-        let cut = without_comment.strip_prefix('[').unwrap_or_default();
         let cut = cut.get(..cut.char_indices().next_back().map_or(0, |(at, _)| at)).unwrap_or_default();
         section.caveat = Some(format!(
             "job {}: fio takes the rest of the section's name for a comment and calls the job {}",
@@ -145,12 +87,6 @@ fn section(line: &str, without_comment: &str, origin: Origin) -> Result<Section,
         ));
     }
     Ok(section)
-}
-
-fn assignment(text: &str, origin: Origin, environment: &dyn Fn(&str) -> Option<String>) -> Result<Assignment, Refusal> {
-    let name = text.split(|character: char| character == '=' || character.is_whitespace()).next().unwrap_or_default();
-    let text = substitute(text, environment).map_err(|reason| refuse(name, origin, reason))?;
-    Ok(Assignment::parse(&text, origin))
 }
 
 /// Replaces each `${NAME}`. Values from the environment are not expanded again.
@@ -166,10 +102,10 @@ fn substitute(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Resul
     Ok(result)
 }
 
-fn refuse(option: &str, origin: Origin, reason: impl Into<String>) -> Refusal {
-    Refusal::option(option, origin, Wrong::new(reason))
+fn refuse(option: &str, place: &Place, reason: impl Into<String>) -> ParseError {
+    ParseError::option(option, place, Wrong::new(reason))
 }
 
-fn refuse_section(origin: Origin, name: &str, reason: &str) -> Refusal {
-    Refusal { origin, subject: Subject::Section(name.to_owned()), wrong: Wrong::new(reason) }
+fn refuse_section(place: &Place, name: &str, reason: &str) -> ParseError {
+    ParseError { place: place.clone(), subject: Subject::Section(name.to_owned()), wrong: Wrong::new(reason) }
 }

@@ -128,14 +128,6 @@ fn a_filename_that_is_given_again_adds_files_but_an_override_replaces_them() {
 }
 
 #[test]
-fn directories_take_turns_among_copies() {
-    let several = job("[a]\ndirectory=d:e\nnumjobs=3\n");
-    assert_eq!((0..3).map(|copy| several.directory_of(copy)).collect::<Vec<_>>(), [Some("d"), Some("e"), Some("d")]);
-    assert_eq!(job("[a]\ndirectory=d:e\nfilename=x\n").directory_of(1), Some("d"));
-    assert_eq!(job("[a]\n").directory_of(1), None);
-}
-
-#[test]
 fn an_error_stays_on_one_line() {
     let error = job_file("dir\n/f", "[a]\nbs=\u{b}1\u{2028}2\n", &Settings::default()).unwrap_err().to_string();
     assert!(error.starts_with(r"dir\n/f:2: option 'bs': '1\u{2028}2' has the unknown suffix"), "{error}");
@@ -170,7 +162,7 @@ fn batches_stay_within_the_depth() {
 
 #[test]
 fn unknown_options_can_be_ignored_but_not_bad_values() {
-    let settings = Settings { unknown_options: UnknownOptions::Ignore, ..Settings::default() };
+    let settings = Settings { ignore_unknown: true, ..Settings::default() };
     let plan = job_file("f", "[global]\ncgroup=x\n[a]\n[b]\niodepht=4\n", &settings).unwrap();
     let begins =
         ["f:2: option 'cgroup': known to fio, not supported; start", "f:5: option 'iodepht': unknown; did you mean"];
@@ -223,30 +215,6 @@ fn all_that_is_wrong_is_said_at_once() {
 }
 
 #[test]
-fn a_file_is_included_where_its_name_stands() {
-    let included = |path: &str| match path {
-        "dir/more" => Some(Ok("bs=8k\n[b]\nsize=x\ninclude ../top\n".to_owned())),
-        "dir/../top" => Some(Ok("rw=write\n".to_owned())),
-        "circle" => Some(Ok("include circle\n".to_owned())),
-        "bomb" => Some(Ok("x\ninclude bomb\ninclude bomb\ninclude bomb\n".to_owned())),
-        "unreadable" => Some(Err("it is a folder".to_owned())),
-        _ => None,
-    };
-    let settings = Settings { included: &included, ..Settings::default() };
-    let read = |text| job_file("dir/f", text, &settings).map_err(|error| error.to_string());
-    let wrong = read("[a]\ninclude more\nioengine=psync\n").unwrap_err();
-    assert!(wrong.starts_with("dir/more:3: option 'size': 'x'"), "{wrong}");
-    let text = "[a]\nfilename=x\ninclude ../top\n";
-    assert_eq!(read(text).unwrap().phases[0].jobs[0].access, Access::Write);
-    assert!(read("[a]\ninclude circle\n").unwrap_err().contains("must not include each other"));
-    let bomb = read("[a]\ninclude bomb\n").unwrap_err();
-    assert!(bomb.lines().count() < 200 && bomb.contains("more than 100 files"), "{bomb}");
-    let hundred = format!("[a]\nfilename=x\n{}rw=randread\n", "include ../top\n".repeat(100));
-    assert_eq!(read(&hundred).unwrap().phases[0].jobs[0].order, Order::Random);
-    assert_eq!(read("[a]\ninclude unreadable\n").unwrap_err(), "dir/f:2: option 'include': it is a folder");
-}
-
-#[test]
 fn files_follow_each_other_and_do_not_share_their_globals() {
     let files = [("f", "[global]\nbs=8k\n[a]\n[b]\n"), ("g", "[a]\n[c]\n[d]\nstonewall\n")];
     let plan = job_files(&files, &Settings::default()).unwrap();
@@ -281,7 +249,7 @@ fn a_flag_is_not_expanded() {
 
 #[test]
 fn device_writes_are_a_decision_of_the_caller() {
-    let settings = Settings { device_writes: DeviceWrites::Allow, ..Settings::default() };
+    let settings = Settings { device_writes: true, ..Settings::default() };
     assert!(job_file("f", "[a]", &settings).unwrap().phases[0].jobs[0].target.allow_device_write);
     assert_eq!(job("[a]\nioengine=work\nwork_steps=0\nsize=1m").engine, EngineKind::Work);
     assert!(!job("[a]").target.allow_device_write);
@@ -299,4 +267,13 @@ fn a_file_of_options_alone_does_not_run_but_parses_as_in_fio() {
     assert!(
         parsed(&[options, options], &Settings::default()).unwrap_err().to_string().starts_with("g:2: section 'job1'")
     );
+}
+
+#[test]
+fn a_job_file_may_be_anywhere_but_after_an_option_without_its_value() {
+    let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    for text in ["j.fio --bs=4k --thread", "--bs=4k --thread j.fio", "--bs 4k j.fio --thread"] {
+        let expected = (vec!["j.fio"], vec!["bs=4k".to_owned(), "thread".to_owned()]);
+        assert_eq!(files_and_options(&words(text)), expected, "{text}");
+    }
 }

@@ -1,7 +1,7 @@
 //! Values of the options that choose sizes and positions of requests.
 
 use super::{Quoted, Wrong, each_direction, integer_in, percent, plain_number};
-use crate::plan::job::{Distribution, Shape, SizeRange, SizeShare};
+use crate::plan::job::{Distribution, SizeRange, SizeShare};
 use crate::unit::Bytes;
 use std::ops::RangeInclusive;
 
@@ -80,25 +80,12 @@ pub fn distribution(text: &str) -> Result<Distribution, Wrong> {
     let (name, rest) = text.split_once(':').map_or((text, None), |(name, rest)| (name, Some(rest)));
     match name {
         "random" => Ok(Distribution::Random),
-        "zipf" => {
-            let shape = shape(text, rest)?;
-            (shape.parameter > 0.0)
-                .then_some(Distribution::Zipf(shape))
-                .ok_or_else(|| Wrong::because(text, "has a theta that is not above 0"))
-        }
+        "zipf" => match rest.map_or(Some(1.1), plain_number) {
+            Some(theta) if theta > 0.0 => Ok(Distribution::Zipf(theta)),
+            _ => Err(Wrong::because(text, "has no theta above 0")),
+        },
         _ => Err(Wrong::because(text, format_args!("has {}, which is no distribution", Quoted(name)))),
     }
-}
-
-fn shape(text: &str, rest: Option<&str>) -> Result<Shape, Wrong> {
-    let number = |item: &str| plain_number(item).ok_or_else(|| Wrong::because(text, "has no number behind its ':'"));
-    let Some(rest) = rest else { return Ok(Shape { parameter: 1.1, center: None }) };
-    let (parameter, center) = rest.split_once(':').map_or((rest, None), |(first, second)| (first, Some(second)));
-    let center = center.map(number).transpose()?;
-    if center.is_some_and(|center| center > 1.0) {
-        return Err(Wrong::because(text, "has a centre that is not from 0 to 1"));
-    }
-    Ok(Shape { parameter: number(parameter)?, center })
 }
 
 /// Percentages for each direction. fio reads one with a percent sign as a number above all percentages.
@@ -148,12 +135,9 @@ mod tests {
 
     #[test]
     fn distributions_have_the_limits_of_fio() {
-        let is = |text, parameter, center| {
-            assert_eq!(distribution(text), Ok(Distribution::Zipf(Shape { parameter, center })), "{text}");
-        };
-        is("zipf", 1.1, None);
-        is("zipf:1.2:0.25", 1.2, Some(0.25));
-        is("zipf:1", 1.0, None);
+        for (text, theta) in [("zipf", 1.1), ("zipf:1.2", 1.2), ("zipf:1", 1.0)] {
+            assert_eq!(distribution(text), Ok(Distribution::Zipf(theta)), "{text}");
+        }
         for text in ["zipf:0", "zipf:x", "zipf:-1", "zipf:1:2", "pareto:0.2", "zipf:"] {
             assert!(distribution(text).is_err(), "{text}");
         }

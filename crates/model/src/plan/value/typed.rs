@@ -1,7 +1,6 @@
 //! Values as people type them: the reverse of parsing.
 
-use super::files::show_service;
-use super::{Choice, word};
+use super::{Choice, Short, word};
 use crate::plan::job::*;
 use crate::unit::{Bytes, Nanos};
 use std::fmt::Display;
@@ -66,9 +65,8 @@ shown! {
     Vec<SizeShare>: |shares: &Vec<SizeShare>| list(&shares.iter().filter_map(shown).collect::<Vec<_>>(), ":"),
     Vec<u32>: |numbers: &Vec<u32>| list(numbers, ","),
     Vec<f64>: |numbers: &Vec<f64>| list(numbers, ":"),
-    Vec<String>: |all: &Vec<String>| names(all),
+    Vec<String>: |all: &Vec<String>| list(&all.iter().map(|name| name.replace(':', "\\:")).collect::<Vec<_>>(), ":"),
     Distribution: |of: &Distribution| Some(distribution(of)),
-    FileService: |service: &FileService| Some(show_service(*service)),
     Pattern: |pattern: &Pattern| Some(pattern.text().to_owned()),
     Peer: printed,
     PathSend: printed,
@@ -89,9 +87,7 @@ fn printed(value: &impl Display) -> Option<String> {
 
 /// "64k" of 65536, where a unit leaves no rest.
 pub fn bytes(bytes: u64) -> String {
-    let units = [(1u64 << 40, "t"), (1 << 30, "g"), (1 << 20, "m"), (1 << 10, "k")];
-    let unit = units.iter().find(|(unit, _)| bytes > 0 && bytes.is_multiple_of(*unit));
-    unit.map_or_else(|| bytes.to_string(), |(unit, letter)| format!("{}{letter}", bytes / unit))
+    Short(bytes).to_string()
 }
 
 /// "10s", or in a smaller unit.
@@ -112,12 +108,6 @@ pub fn each(values: [String; 3]) -> String {
     if read == write && write == trim { read.clone() } else { values.join(",") }
 }
 
-/// Names between colons, their own colons escaped. `None` without a name.
-pub fn names<T: AsRef<str>>(names: &[T]) -> Option<String> {
-    let escaped: Vec<String> = names.iter().map(|name| name.as_ref().replace(':', "\\:")).collect();
-    (!escaped.is_empty()).then(|| escaped.join(":"))
-}
-
 /// Values between separators. `None` without a value.
 pub fn list<T: Display>(values: &[T], separator: &str) -> Option<String> {
     let values: Vec<String> = values.iter().map(ToString::to_string).collect();
@@ -134,10 +124,7 @@ pub fn each_given<T>(values: &Each<T>, show: impl Fn(&T) -> Option<String>) -> O
 pub fn distribution(distribution: &Distribution) -> String {
     match distribution {
         Distribution::Random => "random".to_owned(),
-        Distribution::Zipf(Shape { parameter, center }) => {
-            let center = center.map(|center| format!(":{center}")).unwrap_or_default();
-            format!("zipf:{parameter}{center}")
-        }
+        Distribution::Zipf(theta) => format!("zipf:{theta}"),
     }
 }
 

@@ -3,9 +3,9 @@
 use super::*;
 use crate::account::{Account, AccountKind, Accounts, TaskOwner};
 use crate::comparison::CompareFinding;
+use crate::comparison::record::Line;
 use crate::explained::AccountChange;
 use crate::kind::Recorded;
-use crate::kind::compare::Line;
 use crate::record::{Direction, IoInterval, JobRecord, Latency, MeterStatus, Mode};
 use rand_distr::Distribution;
 

@@ -42,10 +42,7 @@ pub(super) static VERIFY: &[JobOption] = &[
              the offset of the block",
         ),
     nothing("verify_fatal", "the first wrong block ends the job"),
-    other("verify_dump", boolean(field!(verify.dump)), Is("0"), "1", "2").help(
-        "Write blocks with errors to FILE.OFFSET.received here, and what was expected, if it is known, to \
-         FILE.OFFSET.expected",
-    ),
+    said("verify_dump", "no block is written to a file; the error names the first wrong one"),
     work("verify_backlog", number("blocks", 0..=LONGEST_BACKLOG, field!(verify.backlog)), Is("0"), "1024", "-1")
         .help("After this many writes, read them back and check them; measured. 0 means when all are written"),
     said("verify_async", "the job's own thread checks the blocks"),

@@ -6,25 +6,24 @@ pub(super) static OPTIONS: &[JobOption] = &[
     extent("filename", text(FILENAME), Words("JOB.COPY.0, a file for each copy"), "/tmp/a:/tmp/b", "a::b")
         .form("file names separated by ':', a ':' within a name as '\\:'")
         .help("Use these files or devices, shared by all copies of the job. As in fio, another filename adds to them"),
-    extent("directory", text(DIRECTORY), Words("the current directory"), "/tmp", "/a::/b")
-        .form("directories separated by ':', a ':' within a name as '\\:'")
-        .help(
-            "Prefix file names with this directory. Of several, copies of a job without filename take turns among \
-         them",
-        ),
+    extent("directory", text(DIRECTORY), Words("the current directory"), "/tmp", "/a:/b")
+        .form("a directory, a ':' within its name as '\\:'")
+        .help("Prefix file names with this directory"),
     extent("nrfiles", count("files", 1..=MANY, field!(files.count)), Words("1"), "4", "0")
         .also(&["nr_files"])
         .help("Number of files of each copy of a job without filename. size is divided among them"),
-    extent("filesize", text(parsed!(files.each, file_size)), Words("an equal part of size"), "4k-1m", "4k-half")
-        .form("a size in bytes, or two as LEAST-MOST")
-        .help(
-            "Size of each file. Of a range, each file gets a random size in whole blocks, the same in each run. \
-             With size, the job moves at most that much in each pass",
-        ),
+    extent(
+        "filesize",
+        number("bytes", 1..=LARGEST_FILE, field!(files.each)),
+        Words("an equal part of size"),
+        "1m",
+        "4k-1m",
+    )
+    .help("Size of each file. With size, the job moves at most that much in each pass"),
     said("openfiles", "all files of a job are open from its first I/O to its last"),
-    work("file_service_type", text(parsed!(files.service, service)), Is("roundrobin"), "random:16", "shuffled")
-        .form("roundrobin[:N], sequential or random[:N]")
-        .help("Which file is next. roundrobin and random switch after N I/Os, 1 by default"),
+    work("file_service_type", text(SERVICE), Is("roundrobin"), "random:16", "shuffled")
+        .form("roundrobin or random[:N]")
+        .help("Which file is next. random switches after N I/Os, 1 by default"),
     extent(
         "filename_format",
         text(parsed!(files.name_format, name_format)),
@@ -57,15 +56,14 @@ pub(super) static OPTIONS: &[JobOption] = &[
 pub(super) static CALLS: &[JobOption] = &[
     work("overwrite", boolean(field!(files.making.overwrite)), Is("0"), "1", "2")
         .help("Write all of a file that is made for a job of writes before the job, so that the job overwrites data"),
-    work("create_on_open", boolean(field!(files.making.on_open)), Is("0"), "1", "2").help(
-        "Make missing files when they are opened, empty, in the measured loop, instead of laying them out before",
-    ),
+    work("create_on_open", boolean(field!(files.making.on_open)), Is("0"), "1", "2")
+        .help("Make missing files empty, instead of laying them out"),
     other("allow_file_create", boolean(field_not!(files.making.forbidden)), Is("1"), "0", "2")
         .help("Make files that are missing or too short; with 0 they are an error"),
     work("pre_read", boolean(field!(files.opening.pre_read)), Is("0"), "1", "2")
         .help("Read the files into the page cache before the job, and do not drop them"),
-    work("fadvise_hint", word_of!(files.opening.advice), Is("1"), "random", "2")
-        .help("What the kernel is told about the order of the I/O: nothing (0), that of the job (1), or this"),
+    work("fadvise_hint", boolean(field!(files.opening.advises)), Is("1"), "0", "2")
+        .help("Tell the kernel the order of the I/O"),
     work("sync", word_of!(files.opening.sync), Is("none"), "dsync", "2")
         .help("Open the files with O_SYNC (sync, 1) or O_DSYNC (dsync), so that each write is durable when it returns"),
     work("fsync_on_close", boolean(field!(sync.on_close)), Is("0"), "1", "2")
@@ -77,15 +75,21 @@ pub(super) static CALLS: &[JobOption] = &[
 // Places that are no fields.
 const FILENAME: Place<SetText> = place(
     |job| shown(&job.target.files),
-    |draft, text| file_names(text).map(|files| draft.job.target.files.extend(files)),
+    |draft, text| {
+        let files = file_names(text)?;
+        draft.more_files = !draft.job.target.files.is_empty();
+        draft.job.target.files.extend(files);
+        Ok(())
+    },
 );
 const DIRECTORY: Place<SetText> = place(
-    |job| shown(&job.target.directory.iter().chain(&job.target.more_directories).cloned().collect::<Vec<_>>()),
-    |draft, text| {
-        let mut directories = file_names(text)?.into_iter();
-        draft.job.target.directory = directories.next();
-        draft.job.target.more_directories = directories.collect();
-        Ok(())
+    |job| shown(&job.target.directory.iter().cloned().collect::<Vec<_>>()),
+    |draft, text| match file_names(text)?.as_slice() {
+        [one] => {
+            draft.job.target.directory = Some(one.clone());
+            Ok(())
+        }
+        _ => Err(Wrong::because(text, "has several directories; write a job for each")),
     },
 );
 const DIRECT: Place<Set<bool>> = place(
@@ -100,6 +104,15 @@ const BUFFERED: Place<Set<bool>> = unshown(|draft, on| {
     draft.cache.buffered = Some(on);
 });
 
-fn file_size(text: &str) -> Result<SizeRange, Wrong> {
-    range(text, &(1..=LARGEST_FILE))
-}
+const SERVICE: Place<SetText> = place(
+    |job| Some(job.files.service.map_or_else(|| "roundrobin".to_owned(), |ios| format!("random:{ios}"))),
+    |draft, text| {
+        draft.job.files.service = match text.split_once(':') {
+            None if text == "roundrobin" => None,
+            None if text == "random" => Some(1),
+            Some(("random", ios)) => Some(count_in(ios, &(1..=MANY))?),
+            _ => return Err(Wrong::because(text, "is not supported")),
+        };
+        Ok(())
+    },
+);

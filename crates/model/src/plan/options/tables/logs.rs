@@ -15,25 +15,13 @@ pub(super) static OPTIONS: &[JobOption] = &[
         .help("Log the I/Os per second in NAME_iops.N.log"),
     log("write_lat_log", name_or_nothing(parsed!(logs.latency, log_name)))
         .help("Log the latencies, in nanoseconds, in NAME_lat.N.log, NAME_slat.N.log and NAME_clat.N.log"),
-    log("write_hist_log", name_or_nothing(parsed!(logs.histogram, log_name)))
-        .help("Log histograms of the latency in NAME_clat_hist.N.log, with log_hist_msec"),
     other("write_iolog", text(parsed!(logs.trace, file_name)), Words("no trace"), "trace.log", "traces/")
         .form("a file's name")
         .help("Write the job's requests with their times into this file, which read_iolog of fio replays"),
     other("log_avg_msec", count("milliseconds", 0..=MANY, field!(logs.window)), Is("0"), "1000", "1s")
         .help("Milliseconds of a row of a log, which has means; 0 for a row for each I/O"),
-    other("log_hist_msec", count("milliseconds", 0..=MANY, field!(logs.histogram_window)), Is("0"), "1000", "1s")
-        .help("Milliseconds of a row of the log of histograms; 0 for none"),
     other("per_job_logs", boolean(field_not!(logs.shared)), Is("1"), "0", "2")
         .help("Each thread writes logs of its own; with 0, jobs with the same NAME share a file"),
-    other("gtod_reduce", switch(GTOD_REDUCE), Is("0"), "1", "2")
-        .help("write_lat_log writes no files; latencies are measured all the same"),
-    other("disable_lat", switch(field!(logs.without.latency)), Is("0"), "1", "2")
-        .help("write_lat_log writes no NAME_lat.N.log; latencies are measured all the same"),
-    other("disable_clat", switch(field!(logs.without.completion)), Is("0"), "1", "2")
-        .help("write_lat_log writes no NAME_clat.N.log; latencies are measured all the same"),
-    other("disable_slat", switch(field!(logs.without.submission)), Is("0"), "1", "2")
-        .help("write_lat_log writes no NAME_slat.N.log"),
 ];
 
 pub(super) static REPLAY: &[JobOption] = &[
@@ -51,8 +39,16 @@ pub(super) static REPLAY: &[JobOption] = &[
         .help("All requests of a trace go to this file or device"),
 ];
 
+const LOGGED: &str = "latencies are always measured, and write_lat_log has all of them";
+
 /// What changes reports and clocks of fio, and no I/O.
 pub(super) static REPORTS: &[JobOption] = &[
+    said("write_hist_log", "no log of histograms is written; --format fio-json+ has the one of the whole job").bare(),
+    nothing("log_hist_msec", "no log of histograms is written"),
+    nothing("gtod_reduce", LOGGED).bare(),
+    nothing("disable_lat", LOGGED).bare(),
+    nothing("disable_clat", LOGGED).bare(),
+    nothing("disable_slat", LOGGED).bare(),
     nothing("disable_bw_measurement", "bytes are always counted").also(&["disable_bw"]).bare(),
     nothing("clat_percentiles", "percentiles of the latency are always reported").bare(),
     nothing("lat_percentiles", "percentiles of the latency are always reported").bare(),
@@ -67,9 +63,3 @@ fn log_name(text: &str) -> Result<String, Wrong> {
         false => Ok(text.to_owned()),
     }
 }
-
-// Places that are no fields.
-const GTOD_REDUCE: Place<Set<bool>> = place(
-    |job| shown(&(job.logs.without == WithoutLogs::ALL)),
-    |draft, on| draft.job.logs.without = if on { WithoutLogs::ALL } else { WithoutLogs::default() },
-);

@@ -59,11 +59,8 @@ pub(super) static POSITIONS: &[JobOption] = &[
         .form("0 to 100 percent (READ,WRITE,TRIM)")
         .help("Percentage of a random order that is random; the rest follows the request before it"),
     work("random_distribution", text(parsed!(requests.distribution, distribution)), Is("random"), "zipf:1.2", "zipf:0")
-        .form("random, or zipf:THETA[:CENTRE]")
-        .help(
-            "How often a random order uses each block. Any but random sets norandommap. CENTRE, from 0 to 1, is \
-         the place of the block that is used most",
-        ),
+        .form("random, or zipf:THETA")
+        .help("How often a random order uses each block. zipf sets norandommap"),
     nothing("random_generator", "both stand for the same permutation of the blocks")
         .only(&["tausworthe", "tausworthe64"]),
     work("offset_increment", size(0, 0..=100, field!(target.increment)), Is("0"), "1g", "101%").help(

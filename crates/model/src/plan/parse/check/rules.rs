@@ -50,12 +50,10 @@ pub(super) static FIRST: &[Rule] = &[
 ];
 
 /// Files.
-pub(super) static FILES: &[Rule] = &[
-    refused("filename", |job, _| has_files(job) && job.target.files.iter().any(|name| name == "-")).because(
+pub(super) static FILES: &[Rule] =
+    &[refused("filename", |job, _| has_files(job) && job.target.files.iter().any(|name| name == "-")).because(
         "'-' means standard input or output to fio, which are no storage; use a file, './-' if that is its name",
-    ),
-    refused("create_on_open", |job, _| job.engine == EngineKind::Mmap && job.files.making.on_open).because(MAPPED),
-];
+    )];
 
 /// Traces, and what is verified. The kernel moves MAX_RW_COUNT bytes in one call.
 pub(super) static LAST: &[Rule] = &[
@@ -84,9 +82,6 @@ pub(super) static IGNORED: &[Rule] = &[
         .because("nrfiles has no effect beside filename, as in fio"),
     told(|job, _| job.files.name_format.is_some() && !job.target.files.is_empty())
         .because("filename_format has no effect beside filename, as in fio"),
-    told(|job, _| job.logs.histogram.is_some() && job.logs.histogram_window == 0).because(
-        "write_hist_log writes an empty file without log_hist_msec, as in fio; add it, for example log_hist_msec=1000",
-    ),
 ];
 
 /// Where a job deliberately does other work than fio 3.33 would: docs/guide/fio.md lists and explains these.
@@ -115,6 +110,8 @@ pub(super) static DIFFERS: &[Rule] = &[
     // Files stay open from pass to pass; fio closes and opens them again.
     told(|job, _| job.sync.on_close && job.access.writes() && has_files(job) && may_pass_again(job))
         .because("fsync_on_close calls fsync once for each file, at the end; fio closes files after each pass"),
+    told(|job, _| job.files.making.on_open && has_files(job))
+        .because("create_on_open makes files empty before the first I/O; fio makes them when their turn comes"),
     told(|job, _| reads_back(job) && passes(job) && exceeds(job)).because(
         "io_size bytes are written, and verify reads the blocks back once, at the end; fio counts what it reads back as part of io_size",
     ),
@@ -126,7 +123,6 @@ pub(super) static DIFFERS: &[Rule] = &[
     .because("ioengine={engine} writes nothing whose content could be chosen"),
 ];
 
-const MAPPED: &str = "ioengine=mmap maps all files before the first I/O; leave it out, or use psync";
 /// The first rule of these that a job breaks.
 pub(super) fn broken(rules: &[Rule], draft: &Draft) -> Option<Complaint> {
     let rule = rules.iter().find(|rule| (rule.broken)(&draft.job, draft))?;

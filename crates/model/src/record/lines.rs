@@ -1,15 +1,15 @@
-//! Kind `cost`: one line, written at the end of the measurement. Until then, and for good if iotoll is killed, a line of what
+//! The lines of a record of `run` or `cost`: one, written at the end of the measurement. Until then, and for good if iotoll is killed, a line of what
 //! is known at the beginning, one of each part that was measured, and before each execution its windows.
 
-use super::{Extent, Misplaced, Recorded, assembled};
+use super::{
+    Direction, Done, Execution, IoInterval, JobRecord, Outcome, PhaseRecord, Record, Snapshot, Source, Stretch,
+};
 use crate::envelope::{Envelope, Kind};
 use crate::experiment::Metric;
 use crate::finding::RunFinding;
+use crate::kind::{Extent, Misplaced, Recorded, assembled};
 use crate::limit::{Limit, Quantity};
 use crate::plan::Phase;
-use crate::record::{
-    Direction, Done, Execution, IoInterval, JobRecord, Outcome, PhaseRecord, Record, Snapshot, Source, Stretch,
-};
 use crate::storage::Storage;
 use crate::stored::Stored;
 use crate::stored::machine::Machine;
@@ -147,7 +147,12 @@ impl Recorded for Record {
     }
 
     fn study(&self, stored: Option<&Stored<Self>>) -> RunFinding {
-        study::study_against(self, stored)
+        let mut finding = study::study(self);
+        if let Some(stored) = stored {
+            study::against_stored::stand_beside(&mut finding, self, stored);
+        }
+        finding.head.limits = study::limits::judge(self, &finding, stored);
+        finding
     }
 
     fn quantities() -> Vec<Quantity> {
