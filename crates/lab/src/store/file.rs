@@ -43,7 +43,8 @@ impl RecordFile {
 
     /// Removes it, unless another file lies at its path.
     pub(super) fn remove(&self) {
-        if self.lies_at(&self.path) {
+        let of = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+        if self.file.metadata().is_ok_and(|own| fs::symlink_metadata(&self.path).is_ok_and(|it| of(it) == of(own))) {
             // An error cannot be reported from here.
             let _ = fs::remove_file(&self.path);
         }
