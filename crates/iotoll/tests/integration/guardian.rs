@@ -1,8 +1,8 @@
 //! iotoll is killed: settings are restored, its files and processes are removed (`endings` has every verb and moment), and leftovers of a
 //! double kill are found later.
 
-use super::iotoll::{Folder, PROGRAM, eventually, items};
-use super::machine::{needs, skip};
+use super::iotoll::{Folder, eventually, items};
+use super::machine::skip;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::Value;
 use std::fs;
@@ -10,7 +10,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const SYSCTL: &str = "/proc/sys/net/ipv4/tcp_autocorking";
 const COMPARE: &str = "compare --meters thread --quiet --no-save --ioengine=spin --size=1m --spin_cycles=20000 --budget 60s --precision 0.01%";
 const NEXT: &str =
     "run --background 200ms --no-save --quiet --format json --name=n --ioengine=null --size=1m --number_ios=10";
@@ -79,21 +78,6 @@ impl Scene {
     }
 }
 
-/// A sysctl, beside the file that `endings` switches.
-#[test]
-fn a_sysctl_is_restored_after_a_kill() {
-    let Some(before) = fs::read_to_string(SYSCTL).ok().filter(|before| fs::write(SYSCTL, before).is_ok()) else {
-        return skip("tcp_autocorking cannot be written");
-    };
-    let other = if before.trim() == "0" { "1" } else { "0" };
-    let folder = Folder::new();
-    let words = format!("{COMPARE} --candidate-set=sysctl:net.ipv4.tcp_autocorking={other}");
-    let switched = || fs::read_to_string(SYSCTL).unwrap() != before;
-    folder.iotoll(&words).start().when(|_| switched()).ended_by(Signal::KILL);
-    folder.assert_undone("a kill");
-    assert!(!switched());
-}
-
 /// The guardian is in its own session and is not called iotoll, so that killing a terminal's processes or all processes
 /// called iotoll spares it.
 #[test]
@@ -111,17 +95,6 @@ fn a_kill_of_the_whole_group_spares_the_guardian() {
     kill_process_group(Pid::from_raw(running.id().cast_signed()).unwrap(), Signal::KILL).unwrap();
     running.wait();
     scene.assert_undone("the group");
-}
-
-#[test]
-fn a_toggle_is_restored_when_its_terminal_is_closed() {
-    needs!("script");
-    let scene = Scene::new();
-    // script ignores the signals that it was started with; iotoll must not.
-    let line = format!("exec env --default-signal=HUP {PROGRAM} {}", scene.compare);
-    let terminal = scene.folder.command("script -qec").word(line).word("/dev/null").start();
-    terminal.when(|_| scene.is_on()).ended_by(Signal::KILL);
-    scene.assert_undone("the terminal");
 }
 
 #[test]

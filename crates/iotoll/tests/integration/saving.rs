@@ -37,36 +37,6 @@ fn a_record_is_saved_in_the_requested_folder() {
     assert_eq!(records, 6, "{:?}", folder.listing());
 }
 
-/// Of JSON `endings` checks it for each verb.
-#[test]
-fn report_renders_what_each_verb_printed() {
-    let aa = "--ioengine=null --size=1m --aa";
-    let cases = [
-        ("run --background 200ms", "--name=r --filename=data --rw=randrw --runtime=300ms --time_based", "mail"),
-        ("cost --background 200ms", "--ios 10 -- sleep 0.1", "table"),
-        ("compare --meters thread --budget 1s", aa, "markdown"),
-        ("compare --meters thread --budget 1s", aa, "csv"),
-    ];
-    at_once(cases, |(verb, rest, format)| {
-        let folder = Folder::with_file("data", 1 << 20);
-        let ended = folder.iotoll(&format!("{verb} --quiet --format {format} --out kept {rest}")).run().done();
-        assert_eq!(ended.stderr, "", "--quiet");
-        for record in ["kept", "kept/record.jsonl"] {
-            let again = folder.iotoll(&format!("report {record} --format {format}")).run();
-            assert_eq!((again.code, &again.stdout), (Some(0), &ended.stdout), "{verb} {format} {record}");
-        }
-        assert_eq!(
-            folder.reported("kept")["schema"],
-            format!("iotoll.{}/1", if verb.starts_with("compare") { "compare" } else { "run" })
-        );
-        for format in ["mail", "table"] {
-            let text = folder.iotoll(&format!("report kept --format {format}")).run().stdout;
-            assert!((text.contains("cycles") || verb.starts_with("compare")) && !text.contains('\u{1b}'), "{text}");
-            assert!(format == "table" || text.lines().all(|line| line.chars().count() <= 72), "{text}");
-        }
-    });
-}
-
 /// A run and a command are compared with earlier ones, while measuring and again from the saved record.
 #[test]
 fn a_run_is_compared_with_an_earlier_one() {

@@ -105,17 +105,10 @@ const WAYS: [&str; 6] = [
 ];
 
 #[test]
-fn nbdcopy_and_nbdinfo_work_with_it() {
+fn common_clients_work_with_it() {
     at_once(WAYS, |way| {
         let served = Server::new(way);
-        let (uri, back) = (served.uri.as_str(), served.folder.name("back"));
-        let info: serde_json::Value = serde_json::from_str(&done("nbdinfo", &["--json", uri])).unwrap();
-        let export = &info["exports"][0];
-        assert_eq!((whole(&export["export-size"]), export["can_multi_conn"].as_bool()), (SIZE as u64, Some(true)));
-        assert_eq!(done("nbdinfo", &["--size", uri]), SIZE.to_string());
-        done("nbdcopy", &["--connections=4", "--flush", &served.folder.name("data"), uri]);
-        done("nbdcopy", &["--connections=4", uri, &back]);
-        assert!(served.folder.read("back") == noise(), "{way}");
+        others_work(&served);
         let (left, ended) = served.terminated();
         assert_eq!(ended.code, Some(0), "{ended:?}");
         assert!(ended.stderr.contains(" 0 failed") && ended.stderr.contains(" bytes pulled up"), "{ended:?}");
@@ -123,24 +116,32 @@ fn nbdcopy_and_nbdinfo_work_with_it() {
     });
 }
 
-#[test]
-fn qemu_reads_writes_discards_and_compares() {
-    at_once(WAYS, qemu);
-}
-
-fn qemu(way: &str) {
-    let served = Server::new(way);
-    let uri = served.uri.as_str();
+/// What nbdinfo, nbdcopy, qemu-io, qemu-img and fio read is what they have written.
+#[track_caller]
+fn others_work(served: &Server) {
+    let (uri, data) = (served.uri.as_str(), served.folder.name("fresh"));
+    let info: serde_json::Value = serde_json::from_str(&done("nbdinfo", &["--json", uri])).unwrap();
+    let export = &info["exports"][0];
+    assert_eq!((whole(&export["export-size"]), export["can_multi_conn"].as_bool()), (SIZE as u64, Some(true)));
+    assert_eq!(done("nbdinfo", &["--size", uri]), SIZE.to_string());
+    // Writes may change the file that is served.
+    served.folder.write("fresh", noise());
+    done("nbdcopy", &["--connections=4", "--flush", &data, uri]);
+    done("nbdcopy", &["--connections=4", uri, &served.folder.name("back")]);
+    assert!(served.folder.read("back") == noise());
     let commands = "write -P 5 0 1M,read -P 5 0 1M,write -f -P 6 4097 511,read -P 6 4097 511,discard 0 1M,\
                     write -z 2M 64k,read -P 0 2M 64k,write -z -u 3M 64k,read -P 0 3M 64k,flush";
     let words: Vec<&str> = commands.split(',').flat_map(|command| ["-c", command]).collect();
     let output = done("qemu-io", &[&["-f", "raw"], words.as_slice(), &[uri]].concat());
-    assert!(!output.contains("Pattern verification failed") && !output.contains("rror"), "{way}: {output}");
-    // Writes may have changed the file that it is compared with.
-    served.folder.write("fresh", noise());
-    done("qemu-img", &["convert", "-n", "-f", "raw", &served.folder.name("fresh"), "-O", "raw", uri]);
-    done("qemu-img", &["compare", "-f", "raw", "-F", "raw", &served.folder.name("fresh"), uri]);
+    assert!(!output.contains("Pattern verification failed") && !output.contains("rror"), "{output}");
+    done("qemu-img", &["convert", "-n", "-f", "raw", &data, "-O", "raw", uri]);
+    done("qemu-img", &["compare", "-f", "raw", "-F", "raw", &data, uri]);
     done("qemu-img", &["bench", "-f", "raw", "-c", "2000", "-d", "32", uri]);
+    let uri = format!("--uri={uri}");
+    let fixed = ["--name=v", "--ioengine=nbd", &uri, "--iodepth=32", "--verify=crc32c", "--verify_state_save=0"];
+    for more in [["--rw=randwrite", "--bs=4k", "--size=8m"], ["--rw=randrw", "--bs=512-64k", "--size=8m"]] {
+        done("fio", &[&fixed[..], &more].concat());
+    }
 }
 
 #[test]
@@ -182,18 +183,6 @@ h.zero(1 << 20, 4 << 20)
 assert h.pread(1 << 20, 4 << 20) == bytearray(1 << 20)
 "#;
     libnbd(&served.uri, script);
-}
-
-#[test]
-fn fio_verifies_its_writes_on_one_and_many_connections() {
-    at_once(WAYS, |way| {
-        let served = Server::new(way);
-        let uri = format!("--uri={}", served.uri);
-        let fixed = ["--name=v", "--ioengine=nbd", &uri, "--iodepth=32", "--verify=crc32c", "--verify_state_save=0"];
-        for more in [["--rw=randwrite", "--bs=4k", "--size=8m"], ["--rw=randrw", "--bs=512-64k", "--size=8m"]] {
-            done("fio", &[&fixed[..], &more].concat());
-        }
-    });
 }
 
 /// A client of the default export that has shaken hands.

@@ -1,29 +1,20 @@
 //! How often intervals contain the truth, over simulated noisy records.
 
 use super::*;
+use rand_distr::{Distribution, StandardNormal};
 
-/// Splitmix64 and Box–Muller, so that the calibration needs no dependency and repeats exactly.
-struct Noise(u64);
+struct Noise(rand_pcg::Pcg64Mcg);
 
 impl Noise {
-    fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((word ^ (word >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-    }
-
     fn normal(&mut self) -> f64 {
-        let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
-        radius * (std::f64::consts::TAU * self.uniform()).cos()
+        StandardNormal.sample(&mut self.0)
     }
 }
 
 /// The fraction of `records` whose interval contains the truth, for a load that keeps one CPU busy on a background that
 /// varies by a fifth of itself. `speed` gives the relative error of each window's cost.
 fn coverage(records: u32, seed: u64, mut speed: impl FnMut(&mut Noise) -> f64) -> f64 {
-    let mut noise = Noise(seed);
+    let mut noise = Noise(rand_pcg::Pcg64Mcg::new(seed.into()));
     let truth = 100_000.0;
     let mut held = 0;
     for _ in 0..records {
