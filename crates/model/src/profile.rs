@@ -112,6 +112,18 @@ pub struct StackFinding {
     pub cycles_per_io: f64,
 }
 
+/// The functions of a phase; empty without a profile.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FunctionsFinding {
+    /// Functions of the kernel and of programs, the largest first.
+    pub symbols: Vec<SymbolFinding>,
+    /// Their stacks of calls.
+    pub stacks: Vec<StackFinding>,
+    /// How good the profile is; `null` without one.
+    pub profile: Option<ProfileFinding>,
+}
+
 /// How good a profile is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProfileFinding {

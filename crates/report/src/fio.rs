@@ -49,7 +49,7 @@ mod tests {
         let text = json(&fixture::named("psync_4k"), Bins::Without);
         let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         let job = &value["jobs"][0];
-        assert_eq!(job["cost"]["cycles_per_io"], fixture::named("psync_4k").phases[0].cycles_per_io.unwrap());
+        assert_eq!(job["cost"]["cycles_per_io"], fixture::named("psync_4k").phases[0].cycles_per_io().unwrap());
         assert_eq!(job["read"]["total_ios"], 2_843_112);
         assert_eq!((&job["usr_cpu"], &job["ctx"]), (&18.7.into(), &311.into()));
         assert_eq!(job["read"]["slat_ns"]["N"], 0, "not measured");

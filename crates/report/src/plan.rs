@@ -117,7 +117,7 @@ fn rules(experiment: &Experiment) -> Vec<Fact> {
         Fact::new("Hang timeout", units_tied(&format!("{} s", experiment.rules.hang_timeout()))),
     ];
     facts.extend(slice_seconds.map(|slice| Fact::new("Slice", tied(&number::seconds(slice)))));
-    facts.extend(experiment.limits.iter().map(|limit| Fact::new("Fails if", limit.to_string())));
+    facts.extend(experiment.limits.iter().map(|limit| Fact::new("Fails if", limit.text.clone())));
     facts.extend(experiment.published.iter().map(|published| {
         let change = published.change.map_or_else(|| number::MISSING.to_owned(), percent);
         Fact::new("Published", format!("{}: {change} ({})", published.metric.name(), published.source))

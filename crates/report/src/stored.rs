@@ -118,18 +118,12 @@ pub fn of_run(finding: &RunFinding) -> Option<Block> {
 }
 
 fn facts(phase: &PhaseFinding) -> Vec<(&'static str, String)> {
-    let Some(then) = &phase.stored else { return Vec::new() };
-    let change = |found: Option<Estimate>| found.map(Change::from).unwrap_or_default();
-    let rate = Change { value: then.iops_change, low: None, high: None };
-    let lines = [
-        ("cycles/IO", change(then.cycles_per_io_change), CYCLES, then.cycles_per_io, phase.cycles_per_io),
-        ("cycles", change(then.cycles_change), CYCLES, then.cycles, phase.cycles),
-        ("IOPS", rate, COUNT, then.iops, phase.iops),
-    ];
-    let known = lines.into_iter().filter(|(_, change, ..)| change.value.is_some());
-    let told = known.map(|(head, change, units, then, now)| {
-        let figures = format!("({} → {})", number::known(units, then), number::known(units, now));
-        (head, format!("{} {}", tied(&change.whole()), tied(&figures)))
+    let cost = if phase.ios.is_some() { Metric::CyclesPerIo } else { Metric::Cycles };
+    let told = [(cost, CYCLES), (Metric::Iops, COUNT)].into_iter().filter_map(|(metric, units)| {
+        let then = phase.stored.as_ref()?.get(metric.name())?;
+        let change = Change::from(then.change?).whole();
+        let figures = [Some(then.value), phase.value(metric)].map(|value| number::known(units, value));
+        Some((words::of(metric).head, format!("{} {}", tied(&change), tied(&format!("({})", figures.join(" → "))))))
     });
     told.collect()
 }

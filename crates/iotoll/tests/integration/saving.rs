@@ -49,7 +49,7 @@ fn a_run_is_compared_with_an_earlier_one() {
     assert!(found["stored"]["differs"].is_array() && warns(&found, "stored_work_differs", &["spin_cycles"]), "{found}");
     // A bound that holds despite noise: twenty thousand cycles more than next to none.
     let stored = &found["phases"][0]["stored"];
-    assert!(number(&stored["iops"]) > 0.0 && number(&stored["iops_change"]) < -0.5, "{stored}");
+    assert!(number(&stored["iops"]["value"]) > 0.0 && number(&stored["iops"]["change"]["value"]) < -0.5, "{stored}");
     assert_eq!(found["jobs"][0]["plan"]["own"]["spin_cycles"], 20_000);
     for words in ["now --stored then", "now/record.jsonl --stored then/record.jsonl"] {
         assert_eq!(folder.reported(words)["phases"], found["phases"]);

@@ -4,20 +4,12 @@ use crate::account::named::account_in_words;
 use crate::account::{AccountKind, TaskOwner};
 use crate::finding::AccountFinding;
 use crate::profile::{
-    FEWEST_SAMPLES, Function, Profile, ProfileFinding, Stack, StackFinding, SymbolFinding, module_of,
+    FEWEST_SAMPLES, Function, FunctionsFinding, Profile, ProfileFinding, Stack, StackFinding, SymbolFinding, module_of,
 };
 use crate::record::{Execution, IoInterval, Meter, Mode};
 use crate::stats::{Estimate, wilson};
 use crate::unit::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// What was sampled, as parts of a cost.
-#[derive(Default)]
-pub(super) struct Symbols {
-    pub(super) symbols: Vec<SymbolFinding>,
-    pub(super) stacks: Vec<StackFinding>,
-    pub(super) profile: Option<ProfileFinding>,
-}
 
 /// An account of a report.
 type Name = (Option<AccountKind>, Option<TaskOwner>, String);
@@ -44,21 +36,8 @@ fn stacks(executions: &[Execution]) -> impl Iterator<Item = (&Profile, &Stack)> 
     profiles(executions).flat_map(|profile| profile.stacks.iter().map(move |stack| (profile, stack)))
 }
 
-/// Fraction of the samples of tasks that were in user mode.
-pub(super) fn sampled_user(executions: &[Execution]) -> Option<f64> {
-    let (mut user, mut all) = (0.0, 0.0);
-    for (profile, stack) in stacks(executions) {
-        let samples = stack.samples as f64;
-        all += samples;
-        if profile.innermost(stack).is_some_and(|function| !function.kernel) {
-            user += samples;
-        }
-    }
-    (all > 0.0).then(|| user / all)
-}
-
 /// The functions, the largest part first, and the stacks.
-pub(super) fn study(executions: &[Execution], accounts: &[AccountFinding], net: Option<Estimate>) -> Symbols {
+pub(super) fn study(executions: &[Execution], accounts: &[AccountFinding], net: Option<Estimate>) -> FunctionsFinding {
     let exact = accounts.iter().any(|account| account.kind.is_some());
     // Without exact accounts, everything that the load may have caused is one account.
     let name = |stack: &Stack| -> Option<Name> {
@@ -90,7 +69,7 @@ pub(super) fn study(executions: &[Execution], accounts: &[AccountFinding], net: 
         }
     }
     if all.samples == 0 {
-        return Symbols::default();
+        return FunctionsFinding::default();
     }
     let mut by_function: BTreeMap<(&Function, Name), Innermost> = BTreeMap::new();
     let mut by_stack: BTreeMap<String, f64> = BTreeMap::new();
@@ -167,7 +146,7 @@ pub(super) fn study(executions: &[Execution], accounts: &[AccountFinding], net: 
         },
     };
     let stacks = by_stack.into_iter().map(|(calls, cycles_per_io)| StackFinding { calls, cycles_per_io }).collect();
-    Symbols { symbols, stacks, profile: Some(profile) }
+    FunctionsFinding { symbols, stacks, profile: Some(profile) }
 }
 
 /// All samples together, if there are no exact accounts.

@@ -18,28 +18,31 @@ const MANY_LOST: f64 = 0.05;
 
 /// Nothing without a profile, but the reason where one was asked for.
 pub fn section(finding: &RunFinding, phase: &PhaseFinding, suffix: &str) -> Option<Section> {
-    let Some(profile) = &phase.profile else {
+    let Some(profile) = &phase.functions.profile else {
         return missing(finding).map(|block| Section::new("", vec![block]));
     };
-    if phase.symbols.is_empty() {
+    if phase.functions.symbols.is_empty() {
         let text = "No functions: there is no net cost above 0 to divide among the samples";
         let note = Note::new(Tone::Notice, text);
         let block = Block::new(format!("Functions{suffix}"), Body::Notes).with(vec![note]);
         return Some(Section::new("", vec![block]));
     }
     // Most functions are much smaller than the largest.
-    let scale = Scale::of(CYCLES, phase.symbols.first()?.cycles_per_io.value / 10.0);
-    let large = || phase.symbols.iter().filter(|symbol| symbol.share >= LEAST_SHARE);
+    let scale = Scale::of(CYCLES, phase.functions.symbols.first()?.cycles_per_io.value / 10.0);
+    let large = || phase.functions.symbols.iter().filter(|symbol| symbol.share >= LEAST_SHARE);
     let block = |most| {
-        let top = Body::Table(table(phase.symbols.iter().take(most), scale));
+        let top = Body::Table(table(phase.functions.symbols.iter().take(most), scale));
         Block::new(format!("Functions{suffix}"), top).with(notes(phase, profile))
     };
     let rest = Block {
         fold: Some(Fold { summary: "Smaller functions".to_owned(), open: false }),
         ..Block::new("", Body::Table(table(large().skip(SHOWN), scale))).of(Audience::PAGE)
     };
-    let calls =
-        phase.stacks.iter().map(|stack| Calls { calls: stack.calls.clone(), cost: stack.cycles_per_io, before: None });
+    let calls = phase.functions.stacks.iter().map(|stack| Calls {
+        calls: stack.calls.clone(),
+        cost: stack.cycles_per_io,
+        before: None,
+    });
     let graph = FlameGraph {
         title: format!("Cycles per I/O by calls{suffix}"),
         subtitle: None,
@@ -83,7 +86,7 @@ fn name(symbol: &SymbolFinding) -> String {
 fn notes(phase: &PhaseFinding, profile: &ProfileFinding) -> Vec<Note> {
     let mut notes = Vec::new();
     let named = |symbol: &&SymbolFinding| symbol.interrupts_on;
-    if phase.symbols.iter().take(SHOWN).any(|symbol| named(&symbol)) {
+    if phase.functions.symbols.iter().take(SHOWN).any(|symbol| named(&symbol)) {
         let text = "* Interrupts come on again here: the time before, with interrupts off, is counted here too.";
         notes.push(Note::remark(text));
     }

@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::{Format, Ink};
+use model::finding::Figure;
+use model::stats::Estimate;
 use model::warning::{Code, Warning};
 
 fn terminal(finding: &RunFinding, ink: Ink, columns: usize) -> String {
@@ -59,7 +61,8 @@ fn one_screen_has_three_caveats_of_one_line_each_and_what_to_do() {
 fn a_cost_within_noise_of_0_is_about_0() {
     let mut finding = fixture::named("psync_4k");
     let phase = &mut finding.phases[0];
-    (phase.cycles_per_io, phase.cycles_per_io_low, phase.cycles_per_io_high) = (Some(-12.0), Some(-310.0), Some(286.0));
+    let cost = Estimate { value: -12.0, low: Some(-310.0), high: Some(286.0) };
+    phase.figures.set(Metric::CyclesPerIo, Some(cost));
     let text = sheet(&finding);
     assert!(text.contains("≈ 0 cycles/IO   [-310, 286]"), "{text}");
 }
@@ -67,23 +70,21 @@ fn a_cost_within_noise_of_0_is_about_0() {
 #[test]
 fn switches_that_are_not_known_are_a_dash_with_their_interval_and_the_reason() {
     let mut finding = fixture::named("psync_4k");
-    let phase = &mut finding.phases[0];
-    (phase.context_switches_per_io, phase.own_context_switches_per_io) = (None, Some(1.02));
-    (phase.context_switches_per_io_low, phase.context_switches_per_io_high) = (Some(-0.4), Some(3.0));
-    phase.context_switches_reason = Some("not different from 0".to_owned());
+    let estimate = Some(Estimate { value: 1.3, low: Some(-0.4), high: Some(3.0) });
+    let figure = Figure { estimate, why_not: Some("not different from 0; the load's own".to_owned()) };
+    finding.phases[0].figures = [(Metric::ContextSwitchesPerIo, figure)].into_iter().collect();
     for text in [Format::Table, Format::Mail, Format::Html].map(|format| format.render(&finding, Ink::Plain, 100)) {
         assert!(!text.contains("≈ 0"), "{text}");
         assert!(text.contains("Context switches: not different from 0"), "{text}");
     }
     let text = sheet(&finding);
     assert!(text.contains("— context switches/IO   [-0.40, 3.00]"), "{text}");
-    assert!(text.contains("the load's own threads make 1.02 per I/O"), "{text}");
 }
 
 #[test]
 fn a_mail_shows_no_common_rate_of_two_regimes() {
     let mut finding = fixture::named("stepped");
-    finding.phases[0].iops = Some(111e3);
+    finding.phases[0].figures.set(Metric::Iops, Some(Estimate::bare(111e3)));
     let text = Format::Mail.render(&finding, Ink::Plain, 72);
     assert!(text.contains("Two regimes") && !text.contains("111 k"), "{text}");
 }
@@ -91,7 +92,7 @@ fn a_mail_shows_no_common_rate_of_two_regimes() {
 #[test]
 fn a_job_of_two_regimes_has_no_common_rate_and_mean() {
     let mut finding = fixture::named("stepped");
-    finding.merged_jobs[0].iops = 111e3;
+    finding.merged_jobs[0].all.iops = 111e3;
     finding.merged_jobs[0].read.latency_ns.mean = Some(5550.0);
     let text = sheet(&finding);
     assert!(!text.contains("111 k") && !text.contains("5.55 µs"), "{text}");
@@ -111,11 +112,13 @@ fn one_kind_of_cycle_is_named() {
 fn the_interval_of_a_cost_by_name_is_not_denied() {
     let mut finding = fixture::named("no_interval");
     let phase = &mut finding.phases[0];
-    (phase.known_by_name, phase.cycles_low, phase.interval_from) = (true, None, "the spread of accounts".to_owned());
+    phase.figures.set(Metric::Cycles, None);
+    (phase.others.known_by_name, phase.spread.interval_from) = (true, "the spread of accounts".to_owned());
     // Lines are broken anywhere.
     let words = |finding: &RunFinding| sheet(finding).split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words(&finding).contains("no interval: the spread of accounts"), "{}", words(&finding));
-    (finding.phases[0].cycles_per_io_low, finding.phases[0].cycles_per_io_high) = (Some(1.0), Some(9e9));
+    let cost = Estimate { value: 6910.0, low: Some(1.0), high: Some(9e9) };
+    finding.phases[0].figures.set(Metric::CyclesPerIo, Some(cost));
     assert!(words(&finding).contains("interval from the spread of accounts"), "{}", words(&finding));
 }
 
@@ -129,7 +132,7 @@ fn ios_that_are_unknown_beside_bytes_are_a_dash() {
     };
     let mut finding = fixture::named("psync_4k");
     let known = row(&finding);
-    (finding.merged_jobs[0].ios, finding.merged_jobs[0].iops) = (0, 0.0);
+    (finding.merged_jobs[0].all.ios, finding.merged_jobs[0].all.iops) = (0, 0.0);
     assert_eq!(row(&finding), known + 2);
 }
 
