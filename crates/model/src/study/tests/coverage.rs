@@ -2,19 +2,16 @@
 
 use super::*;
 use rand_distr::{Distribution, StandardNormal};
+use rand_pcg::Pcg64Mcg;
 
-struct Noise(rand_pcg::Pcg64Mcg);
-
-impl Noise {
-    fn normal(&mut self) -> f64 {
-        StandardNormal.sample(&mut self.0)
-    }
+fn normal(noise: &mut Pcg64Mcg) -> f64 {
+    StandardNormal.sample(noise)
 }
 
 /// The fraction of `records` whose interval contains the truth, for a load that keeps one CPU busy on a background that
 /// varies by a fifth of itself. `speed` gives the relative error of each window's cost.
-fn coverage(records: u32, seed: u64, mut speed: impl FnMut(&mut Noise) -> f64) -> f64 {
-    let mut noise = Noise(rand_pcg::Pcg64Mcg::new(seed.into()));
+fn coverage(records: u32, seed: u64, mut speed: impl FnMut(&mut Pcg64Mcg) -> f64) -> f64 {
+    let mut noise = Pcg64Mcg::new(seed.into());
     let truth = 100_000.0;
     let mut held = 0;
     for _ in 0..records {
