@@ -3,7 +3,7 @@
 #
 #   build-module.sh VERSION FOLDER OUT EDIT…     such as: build-module.sh 6.12 net/ceph built ./edit-libceph.py
 #
-# VERSION is a kernel that iotoll has in its cache (`iotoll guest prepare --kernel debian:VERSION …`), FOLDER the module's folder in
+# VERSION is a kernel that iotoll has in its cache (`iotoll guest run --kernel debian:VERSION …`), FOLDER the module's folder in
 # Linux, and EDIT a command that gets the path of a copy of it. The modules are in OUT/RELEASE/unchanged and OUT/RELEASE/edited. Sources
 # and headers come from Debian's packages of the same version. Nothing is installed, and no root is needed.
 set -euo pipefail
@@ -24,7 +24,7 @@ cache=${XDG_CACHE_HOME:-$HOME/.cache}/iotoll
 
 # The unpacked kernel that iotoll takes for the version: linux-image-RELEASE_VERSION_ARCHITECTURE.
 images=("$cache/kernels/linux-image-$version".*-amd64_*)
-((${#images[@]})) || fail "kernel $version: is not in $cache; run: iotoll guest prepare --kernel debian:$version --rw=read"
+((${#images[@]})) || fail "kernel $version: is not in $cache; run: iotoll guest run --kernel debian:$version --rw=read --no-save"
 image=$(printf '%s\n' "${images[@]##*/}" | sort -V | tail -n 1)
 release=${image#linux-image-} release=${release%%_*}
 package_version=${image#*_} package_version=${package_version%_*}

@@ -20,7 +20,7 @@ work=${WORK:-${XDG_CACHE_HOME:-$HOME/.cache}/iotoll/seed-001}
 arguments=()
 for version in "${kernels[@]}"; do arguments+=(--kernel "debian:$version"); done
 # The kernels, into the cache.
-"$iotoll" guest prepare "${arguments[@]}" --quiet --stack tmpfs --replicates 1 --rw=read >/dev/null
+"$iotoll" guest run "${arguments[@]}" --quiet --stack tmpfs --replicates 1 --rw=read --no-save >/dev/null
 patched=1
 for version in "${kernels[@]}"; do
     "$here/../build-module.sh" "$version" net/ceph "$work" "$here/edit-libceph.py" || patched=0

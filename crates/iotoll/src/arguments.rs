@@ -103,7 +103,7 @@ pub struct ReportArguments {
 /// `iotoll history`.
 #[derive(Args, Clone, Debug)]
 pub struct HistoryArguments {
-    /// Records, or folders with records at any depth [default: iotoll-runs]
+    /// Records, or folders with records at any depth; those of a path come before those of the next [default: iotoll-runs]
     #[arg(value_name = "PATH")]
     pub paths: Vec<PathBuf>,
     #[command(flatten)]

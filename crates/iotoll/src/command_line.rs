@@ -160,7 +160,7 @@ impl Invocation {
             Verb::Run(arguments) => arguments.job = job,
             Verb::Compare(arguments) => arguments.job = job,
             Verb::Ftq(arguments) => arguments.job = job,
-            Verb::Guest { verb: GuestVerb::Run(arguments) | GuestVerb::Prepare(arguments) } => {
+            Verb::Guest { verb: GuestVerb::Run(arguments) } => {
                 arguments.job = job;
             }
             _ => {}
@@ -296,21 +296,6 @@ mod tests {
                 assert!(listed(verb).contains(format.name()), "{verb} {format:?}");
             }
         }
-    }
-
-    /// The experiment was defined when it was started. The other flags only decide how it is shown.
-    #[test]
-    fn resume_refuses_every_flag_that_defines_the_experiment() {
-        let command = CommandLine::command();
-        let compare = command.find_subcommand("compare").unwrap();
-        let resume = compare.get_arguments().find(|argument| argument.get_id() == "resume").unwrap();
-        let conflicts = compare.get_arg_conflicts_with(resume);
-        let others: Vec<&str> = compare
-            .get_arguments()
-            .filter(|argument| !conflicts.iter().any(|other| other.get_id() == argument.get_id()))
-            .map(|argument| argument.get_id().as_str())
-            .collect();
-        assert_eq!(others, ["resume", "same_boot", "format", "full", "color", "quiet"]);
     }
 
     /// The parser names the keys that it knows where it meets another one.

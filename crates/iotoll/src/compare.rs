@@ -1,8 +1,6 @@
 //! `iotoll compare`: takes an experiment from flags or a file, measures it round by round, saves each round, studies
 //! the record and prints the finding.
 
-mod boots;
-
 use crate::arguments::value::{self, List, by};
 use crate::arguments::{Earlier, JobArguments, Observed, Output};
 use crate::failure::bad;
@@ -11,17 +9,17 @@ use crate::measure::{self, Asked, Measurement, Services, fresh_seed};
 use crate::progress::ProgressLine;
 use crate::stdout;
 use clap::Args;
-use lab::compare::Settings;
 use lab::service::Addresses;
 use lab::session::Settings as Session;
 use lab::workload::target::Created;
 use model::comparison::CompareRecord;
 use model::experiment::draft::{Draft, DraftError, Surroundings, Workload};
 use model::experiment::{
-    ArmPlan, Axis, Cache, DraftRules, EndSignal, Experiment, Metric, Rules, Setting, Slices, Work, file, work_counter,
+    ArmPlan, Axis, CacheCondition, DraftRules, EndSignal, Experiment, Metric, Rules, Setting, Slices, Work, file,
+    work_counter,
 };
 use model::limit::Limit;
-use model::plan::Settings as PlanSettings;
+use model::plan::Settings;
 use model::plan::parse::files_and_options;
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -40,12 +38,10 @@ pub struct CompareArguments {
     /// Page cache state of the jobs' files at the start of each slice: warm (read in first and kept), cold (dropped
     /// before each slice), as-is [default: warm where the files fit into memory; a job's own invalidate= takes
     /// precedence]
-    #[arg(long, help_heading = "Measurement", value_name = "warm|cold|as-is", value_parser = by(Cache::parse))]
-    pub cache: Option<Cache>,
+    #[arg(long, help_heading = "Measurement", value_name = "warm|cold|as-is", value_parser = by(CacheCondition::parse))]
+    pub cache: Option<CacheCondition>,
     #[command(flatten)]
     pub observed: Observed,
-    #[command(flatten)]
-    pub boots: BootArguments,
     #[command(flatten)]
     pub rules: RuleArguments,
     #[command(flatten)]
@@ -88,9 +84,6 @@ pub struct ArmArguments {
     /// Run this shell command to switch it off again; it runs even after a failure
     #[arg(long, value_name = "COMMAND", requires = "candidate_setup")]
     pub candidate_cleanup: Option<String>,
-    /// Compare whole executions, because the candidate's setting takes effect only in a fresh process
-    #[arg(long, requires = "candidate_set")]
-    pub candidate_fresh: bool,
     /// Compare the baseline with itself, to see how small a change this machine can detect, and how fast
     #[arg(long)]
     pub aa: bool,
@@ -154,73 +147,32 @@ pub struct TurnArguments {
     pub end_signal: Option<EndSignal>,
 }
 
-/// Arms that are boots.
-#[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Boots")]
-pub struct BootArguments {
-    /// Continue the experiment in this folder, whose arms are boots: measure the arm that is booted now
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["job", "ios", "bytes", "baseline", "candidate", "baseline_cmd", "candidate_cmd",
-        "candidate_set", "candidate_setup", "candidate_cleanup", "cache", "setup", "prepare", "cleanup", "place", "service", "probe", "aa", "sweep", "target", "margin", "precision", "budget",
-        "hang_timeout", "slice", "slices", "count", "end_signal", "candidate_fresh", "stored", "fail_on", "seed", "ignore_unknown", "allow_device_write", "parse_only", "meters", "profile", "events", "out",
-        "no_save", "command"])]
-    pub resume: Option<PathBuf>,
-    /// Measure an arm again even if the machine was not rebooted in between; a warning reports it
-    #[arg(long)]
-    pub same_boot: bool,
-}
-
 /// Name of the first arm when arms come from flags.
 const BASELINE: &str = "baseline";
 
 pub fn compare(arguments: &CompareArguments, words: &[String]) -> anyhow::Result<ExitCode> {
-    if let Some(folder) = &arguments.boots.resume {
-        return boots::resume(folder, arguments, words);
-    }
     // The limits of an experiment are parts of its plan.
     let earlier = Earlier { stored: arguments.stored.clone(), fail_on: Vec::new() };
     let mut asked = Asked::alone(words, &arguments.output, &earlier);
     let (experiment, addresses) = experiment(arguments, &asked.inputs)?;
-    if arguments.boots.same_boot && experiment.boots.is_none() {
-        return Err(bad(
-            "--same-boot needs an experiment whose arms are boots (when = … in an experiment file); leave it out",
-        ));
-    }
     let jobs = experiment.cases.iter().filter_map(|case| case.work.phase()).flat_map(|phase| &phase.jobs);
     lab::placing::check(experiment.place.as_ref(), &experiment.services, jobs)?;
-    if arguments.choices.parse_only || experiment.boots.is_some() {
+    if arguments.choices.parse_only {
         measure::stored::<CompareRecord>(earlier.stored.as_deref(), &experiment)?;
     }
-    if experiment.boots.is_some() && !arguments.choices.parse_only {
-        return boots::start(experiment, arguments, words, asked.inputs.command_line(words, Vec::new()));
-    }
     asked.services = Services { services: experiment.services.clone(), addresses };
-    measure::measure(comparison(arguments, &experiment), asked)
-}
-
-/// The comparison of arms that can all be measured in this boot.
-fn comparison<'a>(arguments: &'a CompareArguments, experiment: &'a Experiment) -> Measurement<'a, CompareRecord> {
     let lab = |session: Session, _: &Created, line: &ProgressLine| {
-        let settings = settings(session, arguments.rules.seed);
-        Ok(lab::compare::compare(experiment.clone(), &settings, &mut |progress| line.show(&progress))?)
+        let seed = arguments.rules.seed.unwrap_or_else(fresh_seed);
+        Ok(lab::compare::compare(experiment.clone(), session, seed, &mut |progress| line.show(&progress))?)
     };
-    Measurement {
-        shown_plan: if arguments.choices.parse_only { Some(experiment) } else { None },
+    let comparison = Measurement {
+        shown_plan: if arguments.choices.parse_only { Some(&experiment) } else { None },
         settings: arguments.observed.settings(),
         last_signal: None,
         after_failure: &|_| Some(""),
-        ..Measurement::growing("compare", experiment, lab)
-    }
-}
-
-/// How to measure, with a new seed if the user gave none.
-pub fn settings(session: Session, seed: Option<u64>) -> Settings {
-    Settings {
-        session,
-        seed: seed.unwrap_or_else(fresh_seed),
-        // Not the path: another program may replace the file before the next round.
-        program: "/proc/self/exe".into(),
-        schedule: None,
-    }
+        ..Measurement::growing("compare", &experiment, lab)
+    };
+    measure::measure(comparison, asked)
 }
 
 /// `iotoll worker`; a comparison starts it itself.
@@ -243,20 +195,20 @@ fn experiment(arguments: &CompareArguments, inputs: &Inputs) -> anyhow::Result<(
             ..Draft::default()
         },
     };
-    let flags = DraftRules {
-        targets: (!arguments.rules.target.is_empty()).then(|| arguments.rules.target.clone()),
-        margin: arguments.rules.margin,
-        precision: arguments.rules.precision,
-        budget_seconds: arguments.rules.budget,
-        slice_seconds: arguments.turns.slice,
-        hang_timeout_seconds: arguments.rules.hang_timeout,
-        slices: arguments.turns.slices,
-        count: arguments.turns.count.clone(),
-        ios: arguments.turns.ios,
-        bytes: arguments.turns.bytes,
-        end_signal: arguments.turns.end_signal,
+    let (rules, turns, file) = (&arguments.rules, &arguments.turns, draft.rules);
+    draft.rules = DraftRules {
+        targets: Some(rules.target.clone()).filter(|targets| !targets.is_empty()).or(file.targets),
+        margin: rules.margin.or(file.margin),
+        precision: rules.precision.or(file.precision),
+        budget_seconds: rules.budget.or(file.budget_seconds),
+        slice_seconds: turns.slice.or(file.slice_seconds),
+        hang_timeout_seconds: rules.hang_timeout.or(file.hang_timeout_seconds),
+        slices: turns.slices.or(file.slices),
+        count: turns.count.clone().or(file.count),
+        ios: turns.ios.or(file.ios),
+        bytes: turns.bytes.or(file.bytes),
+        end_signal: turns.end_signal.or(file.end_signal),
     };
-    draft.rules = flags.or(draft.rules);
     draft.cache = arguments.cache.or(draft.cache);
     draft.around = arguments.observed.session.around().or(draft.around);
     draft.place = arguments.observed.place.clone().or(draft.place);
@@ -264,11 +216,11 @@ fn experiment(arguments: &CompareArguments, inputs: &Inputs) -> anyhow::Result<(
     draft.services.extend(arguments.observed.session.service.iter().cloned());
     let addresses = measure::addresses(&draft.services)?;
     let surroundings = Surroundings {
-        settings: PlanSettings {
+        settings: Settings {
             environment: &|name| inputs.variable(name),
             ignore_unknown: arguments.choices.ignore_unknown,
             device_writes: arguments.choices.allow_device_write,
-            ..PlanSettings::default()
+            ..Settings::default()
         },
         address: &|name| addresses.of(name),
     };
@@ -353,7 +305,6 @@ fn arms(arguments: &CompareArguments) -> anyhow::Result<Vec<ArmPlan>> {
             settings: arguments.arms.candidate_set.clone(),
             setup: arguments.arms.candidate_setup.clone(),
             cleanup: arguments.arms.candidate_cleanup.clone(),
-            fresh: arguments.arms.candidate_fresh,
             ..candidate
         });
     }

@@ -111,7 +111,7 @@ pub fn ftq(arguments: &FtqArguments, words: &[String]) -> anyhow::Result<ExitCod
     let asked = Asked::of(words, &arguments.output, &arguments.earlier, &arguments.session)?;
     let plan = plan(arguments, &asked.services)?;
     asked.inputs.note_command(&arguments.command);
-    let access = direction(arguments)?;
+    let access = direction(arguments, &plan.worker)?;
     let lab = |session: Session, created: &Created, line: &ProgressLine| {
         let optional_probes = arguments.session.default_probes(DEFAULT_PROBES);
         let settings = Settings { session, optional_probes, count: arguments.count.clone(), access };
@@ -155,9 +155,6 @@ fn plan(arguments: &FtqArguments, services: &Services) -> anyhow::Result<FtqPlan
         (None, false) if !arguments.command.is_empty() => Worker::Command(services.fill_in(&arguments.command)?),
         (None, false) => Worker::Job(Box::new(job(arguments, services, duration)?)),
     };
-    if !matches!(worker, Worker::Job(_)) {
-        refuse_job_options(arguments)?;
-    }
     Ok(FtqPlan {
         worker,
         quantum: arguments.quantum,
@@ -209,28 +206,25 @@ fn job(arguments: &FtqArguments, services: &Services, duration: Nanos) -> anyhow
     }
 }
 
-/// Options of a job say nothing to a worker that has none.
-fn refuse_job_options(arguments: &FtqArguments) -> anyhow::Result<()> {
+/// The direction of a foreign process that counts. Other options of a job say nothing to a worker that has none.
+fn direction(arguments: &FtqArguments, worker: &Worker) -> anyhow::Result<Access> {
+    let mut access = Access::ReadWrite;
+    if matches!(worker, Worker::Job(_)) {
+        return Ok(access);
+    }
+    let no_job = |odd: &str| bad(format!("'{odd}': is an option of a job, and only --target has one; leave it out"));
     let (files, options) = files_and_options(&arguments.job);
-    let is_direction = |option: &&String| option.starts_with("rw=") || option.starts_with("readwrite=");
-    let odd = options
-        .iter()
-        .find(|option| !(arguments.is_foreign() && is_direction(option)))
-        .map(|option| format!("--{option}"));
-    match odd.or_else(|| files.first().map(|file| (*file).to_owned())) {
-        Some(odd) => Err(bad(format!("'{odd}': is an option of a job, and only --target has one; leave it out"))),
-        None => Ok(()),
+    for option in &options {
+        let value = option.strip_prefix("rw=").or(option.strip_prefix("readwrite="));
+        match value.filter(|_| arguments.is_foreign()) {
+            Some("rw" | "readwrite") => access = Access::ReadWrite,
+            Some("read") => access = Access::Read,
+            Some("write") => access = Access::Write,
+            Some(other) => {
+                return Err(bad(format!("--rw={other}: a process is counted by read, write or rw; give one of them")));
+            }
+            None => return Err(no_job(&format!("--{option}"))),
+        }
     }
-}
-
-/// The direction of a foreign process that counts.
-fn direction(arguments: &FtqArguments) -> anyhow::Result<Access> {
-    let (_, options) = files_and_options(&arguments.job);
-    let value = options.iter().find_map(|option| option.strip_prefix("rw=").or(option.strip_prefix("readwrite=")));
-    match value.filter(|_| arguments.is_foreign()) {
-        None | Some("rw" | "readwrite") => Ok(Access::ReadWrite),
-        Some("read") => Ok(Access::Read),
-        Some("write") => Ok(Access::Write),
-        Some(other) => Err(bad(format!("--rw={other}: a process is counted by read, write or rw; give one of them"))),
-    }
+    files.first().map_or(Ok(access), |file| Err(no_job(file)))
 }

@@ -3,20 +3,20 @@
 use crate::arguments::{Earlier, Output, value};
 use crate::failure::{BadInput, bad};
 use crate::input::{Inputs, is_toml};
-use crate::measure::{Asked, Measurement, begun, measure};
+use crate::measure::{Asked, Measurement, measure};
 use crate::progress::ProgressLine;
-use crate::signals::LeftBehind;
 use crate::stdout;
 use clap::{Args, Subcommand};
-use lab::guest::cache::{Cache, LIMIT_BYTES, Part};
+use lab::guest::cache::{Cache, Part};
 use lab::guest::kernel::installed_images;
-use lab::guest::run::{Settings, prepare, run};
+use lab::guest::run::{Settings, run};
 use lab::guest::stack::{self, stacks};
 use lab::guest::tool::Care;
 use lab::session::Settings as Session;
 use lab::workload::target::Created;
 use model::experiment::{Axis, Rules};
-use model::guest::draft::{Draft, JobDraft, Sweep};
+use model::experiment_kind::ExperimentKind;
+use model::guest::draft::{Draft, JobDraft};
 use model::guest::plan::MODULE;
 use model::guest::{GuestPlan, GuestRecord};
 use model::plan::Settings as PlanSettings;
@@ -33,14 +33,11 @@ pub enum GuestVerb {
     /// Count the instructions of one I/O through real stacks of unmodified kernels
     #[command(after_help = "")]
     Run(Box<GuestRunArguments>),
-    /// Download, boot and save the guests of the same command in advance
-    #[command(after_help = "")]
-    Prepare(Box<GuestRunArguments>),
     /// List the stacks, and what the cache holds
     List(GuestListArguments),
 }
 
-/// `iotoll guest run` and `iotoll guest prepare`.
+/// `iotoll guest run`.
 #[derive(Args, Clone, Debug)]
 pub struct GuestRunArguments {
     /// fio's options as flags (--rw=randread …), a job file, or an experiment file of guests (.toml)
@@ -83,9 +80,6 @@ pub struct GuestRunArguments {
     /// Count instructions by function
     #[arg(long, help_heading = "Functions")]
     pub by_function: bool,
-    /// Also follow calls, and report from where each function is called; implies --by-function; slow
-    #[arg(long, help_heading = "Functions")]
-    pub chains: bool,
     /// Changes below this do not matter [default: 1%]
     #[arg(long, help_heading = "Comparison", value_name = "PERCENT", value_parser = value::by(Rules::parse_percent))]
     pub margin: Option<f64>,
@@ -95,9 +89,6 @@ pub struct GuestRunArguments {
     /// Boot all guests again, instead of restoring those in the cache
     #[arg(long, help_heading = "Cache")]
     pub fresh: bool,
-    /// Keep at most this much of saved guests; those that were not used for the longest time go first
-    #[arg(long, help_heading = "Cache", value_name = "SIZE", default_value = "8g", value_parser = value::amount)]
-    pub cache_limit: u64,
     /// Parse everything, print the plan, and exit
     #[arg(long, help_heading = "Job")]
     pub parse_only: bool,
@@ -121,7 +112,6 @@ const STACK: &str = "tmpfs";
 pub fn guest(verb: &GuestVerb, words: &[String]) -> anyhow::Result<ExitCode> {
     match verb {
         GuestVerb::Run(arguments) => measured(arguments, words),
-        GuestVerb::Prepare(arguments) => prepared(arguments, words),
         GuestVerb::List(arguments) => list(arguments),
     }
 }
@@ -130,7 +120,7 @@ fn measured(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<E
     let asked = Asked::alone(words, &arguments.output, &arguments.earlier);
     let plan = plan(arguments, &asked.inputs)?;
     let lab = |session: Session, _: &Created, line: &ProgressLine| {
-        Ok(run(&plan, &settings(arguments, session), &mut |progress| line.show(&progress))?)
+        Ok(run(&plan, &settings(arguments, session), &mut |text| line.show_guests(text))?)
     };
     let guests = Measurement {
         shown_plan: if arguments.parse_only { Some(&plan) } else { None },
@@ -139,25 +129,10 @@ fn measured(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<E
     measure(guests, asked)
 }
 
-fn prepared(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<ExitCode> {
-    let inputs = Inputs::default();
-    let plan = plan(arguments, &inputs)?;
-    let settings =
-        settings(arguments, begun(words, inputs.command_line(words, Vec::new()), Some(2), LeftBehind::default())?);
-    let line = ProgressLine::new(arguments.output.quiet);
-    let outcome = prepare(&plan, &settings, &mut |progress| line.show(&progress));
-    line.clear();
-    let guests = outcome?;
-    let cache = Cache::open(Care::default())?;
-    stdout::write(&format!("{guests} guests are ready; {} holds {}\n", cache.folder().display(), size(cache.size())))?;
-    Ok(ExitCode::SUCCESS)
-}
-
 fn settings(arguments: &GuestRunArguments, session: Session) -> Settings {
     let timeout = Duration::from_secs_f64(arguments.hang_timeout);
     let Session { interruption, guardian, command_line, saver, .. } = session;
-    let (fresh, cache_limit) = (arguments.fresh, arguments.cache_limit);
-    Settings { care: Care { guardian, interruption }, command_line, timeout, fresh, cache_limit, saver }
+    Settings { care: Care { guardian, interruption }, command_line, timeout, fresh: arguments.fresh, saver }
 }
 
 fn plan(arguments: &GuestRunArguments, inputs: &Inputs) -> anyhow::Result<GuestPlan> {
@@ -165,7 +140,7 @@ fn plan(arguments: &GuestRunArguments, inputs: &Inputs) -> anyhow::Result<GuestP
     let mut draft = match files.as_slice() {
         [file] => {
             let text = inputs.job_file(Path::new(file))?;
-            if is_toml(file) || Draft::is_in(&text) {
+            if is_toml(file) || ExperimentKind::of(file, &text) == Ok(ExperimentKind::Guest) {
                 if let Some(option) = options.first() {
                     return Err(bad(format!(
                         "'--{option}': job options do not apply to an experiment file; write it into {file}"
@@ -232,19 +207,16 @@ fn override_with(draft: &mut Draft, arguments: &GuestRunArguments) {
     draft.sysctls.extend(arguments.sysctl.iter().cloned());
     // The kernel's own module is the first arm.
     let modules = [String::new()].into_iter().chain(arguments.module.iter().filter(|text| !text.is_empty()).cloned());
-    let modules = Sweep { name: MODULE.to_owned(), values: modules.collect() };
-    let swept = arguments.sweep.iter().map(|axis| Sweep { name: axis.name.clone(), values: axis.values.clone() });
-    for sweep in swept.chain((!arguments.module.is_empty()).then_some(modules)) {
-        let own = draft.jobs.iter_mut().filter_map(|job| job.sweeps.as_mut());
-        for sweeps in own.chain([&mut draft.sweeps]) {
+    let modules = Axis { name: MODULE.to_owned(), values: modules.collect() };
+    for sweep in arguments.sweep.iter().cloned().chain((!arguments.module.is_empty()).then_some(modules)) {
+        for sweeps in draft.jobs.iter_mut().filter_map(|job| job.sweeps.as_mut()).chain([&mut draft.sweeps]) {
             sweeps.retain(|other| other.name != sweep.name);
             sweeps.push(sweep.clone());
         }
     }
     draft.compared = arguments.versus.clone().or_else(|| draft.compared.take());
     draft.replicates = arguments.replicates.or(draft.replicates);
-    draft.by_function |= arguments.by_function || arguments.chains;
-    draft.chains |= arguments.chains;
+    draft.by_function |= arguments.by_function;
     draft.margin = arguments.margin.or(draft.margin);
 }
 
@@ -269,11 +241,10 @@ fn list(arguments: &GuestListArguments) -> anyhow::Result<ExitCode> {
     let others = cache.list(Part::PACKAGES).into_iter().chain(cache.list(Part::PROGRAMS));
     let others: u64 = others.map(|(_, bytes)| bytes).sum();
     let _ = write!(text, "\nKernels:\n{}", if kernels.is_empty() { "  none\n" } else { &kernels });
-    let guests = cache.guests();
-    let bytes: u64 = guests.iter().map(|guest| guest.bytes).sum();
-    let (count, bytes, limit) = (guests.len(), size(bytes), size(LIMIT_BYTES));
-    let _ =
-        writeln!(text, "\nSaved guests: {count}, {bytes}; above {limit} (--cache-limit), those unused for longest go");
+    let guests = cache.list(Part::GUESTS);
+    let count = guests.iter().filter(|(name, _)| name.ends_with(".state")).count();
+    let bytes = size(guests.iter().map(|(_, bytes)| bytes).sum());
+    let _ = writeln!(text, "\nSaved guests: {count}, {bytes}; those that are unused for 30 days go");
     let _ = writeln!(text, "\nPrograms for guests: {}", size(others));
     stdout::write(&text)?;
     Ok(ExitCode::SUCCESS)

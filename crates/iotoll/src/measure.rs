@@ -196,7 +196,7 @@ where
 ///
 /// # Errors
 /// When the finding or what belongs beside the record cannot be written.
-pub fn conclude<R>(
+fn conclude<R>(
     verb: &Measurement<R>,
     record: &R,
     stored: Option<&Stored<R>>,

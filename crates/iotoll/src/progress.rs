@@ -35,9 +35,12 @@ impl ProgressLine {
 
     /// Shows what happens.
     pub fn show(&self, progress: &Progress) {
-        let text = describe(progress);
-        let of_guests = matches!(progress, Progress::Making { .. } | Progress::Guests { .. });
-        if of_guests && self.is_due(Instant::now()) {
+        self.draw(describe(progress));
+    }
+
+    /// Shows the progress of guests.
+    pub fn show_guests(&self, text: String) {
+        if self.is_due(Instant::now()) {
             standard_error::say(&format!("iotoll: {text}"));
         }
         self.draw(text);
@@ -102,8 +105,6 @@ fn describe(progress: &Progress) -> String {
                 .unwrap_or_default();
             format!("measuring {which}{}{rate}", of(*elapsed, *total))
         }
-        Progress::Making { what } => (*what).to_owned(),
-        Progress::Guests { done, of } => format!("{done} of {of} guests"),
         Progress::Packets { rounds, of, point, delivered_per_second } => {
             let rate = report::number::with_unit(report::number::COUNT, *delivered_per_second);
             let (round, submitters, way) = (rounds + 1, point.submitters, point.way());

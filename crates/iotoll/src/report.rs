@@ -135,7 +135,10 @@ pub fn history(arguments: &HistoryArguments) -> anyhow::Result<ExitCode> {
     let mut observations = Vec::new();
     for path in &records {
         match observe_at(path) {
-            Ok(observation) => observations.push(observation),
+            Ok(mut observation) => {
+                observation.place = paths.iter().position(|given| path.starts_with(given)).unwrap_or(0);
+                observations.push(observation);
+            }
             Err(error) => failure::complain(&format!("left out: {error}")),
         }
     }

@@ -30,11 +30,6 @@ impl Saving {
         self.0.as_ref().map(|(_, saver)| saver.clone()).unwrap_or_default()
     }
 
-    /// The folder, if there is one.
-    pub fn folder(&self) -> Option<&Path> {
-        self.0.as_ref().map(|(folder, _)| folder.path.as_path())
-    }
-
     /// Removes what was made, if nothing was measured.
     pub fn abandon(&self) {
         if let Some((folder, saver)) = &self.0 {

@@ -198,9 +198,9 @@ trait Receiving {
     fn address(&self) -> SocketAddr;
 
     /// New submitters begin.
-    fn begin(&mut self) -> Result<Counts>;
+    fn begin(&self) -> Result<Counts>;
 
-    fn counts(&mut self) -> Result<Counts>;
+    fn counts(&self) -> Result<Counts>;
 
     /// Its thread, if it is one of this process.
     fn thread(&self) -> Option<u32> {
@@ -211,7 +211,7 @@ trait Receiving {
     fn about(&self) -> (bool, bool, Option<u32>);
 
     /// Counters of drops at both ends; those of one network only once.
-    fn drops(&mut self) -> Result<DropCounters> {
+    fn drops(&self) -> Result<DropCounters> {
         Ok(DropCounters::read())
     }
 }
@@ -334,11 +334,11 @@ impl Measurement<'_> {
         submitters.go();
         self.session.settings.interruption.sleep(self.plan.warm_up.duration());
         let before = Box::new(self.meters.begin_slice());
-        let first = Instantaneous::read(self.receiving.as_mut(), &submitters)?;
+        let first = Instantaneous::read(self.receiving.as_ref(), &submitters)?;
         self.session.settings.interruption.sleep(length);
         let owners = self.owners(submitters.threads());
         let after = Box::new(self.meters.end_slice(owners));
-        let last = Instantaneous::read(self.receiving.as_mut(), &submitters)?;
+        let last = Instantaneous::read(self.receiving.as_ref(), &submitters)?;
         let (sent, failed) = submitters.end();
         let counted = self.drained(sent, &counts, &drops)?;
         let delivered = last.received.saturating_sub(first.received);
@@ -403,7 +403,7 @@ struct Instantaneous {
 }
 
 impl Instantaneous {
-    fn read(receiving: &mut dyn Receiving, submitters: &Submitters) -> Result<Self> {
+    fn read(receiving: &dyn Receiving, submitters: &Submitters) -> Result<Self> {
         let asked = monotonic_nanos();
         let received = receiving.counts()?.received;
         let answered = monotonic_nanos();

@@ -3,7 +3,6 @@
 //! A round measures every case equally often, in a new random order, so that changes of the machine affect all arms
 //! alike. How a round is cut depends on what is compared ([`Schedule`]).
 
-pub mod boots;
 mod cache;
 mod drawn_cpus;
 mod explaining;
@@ -42,55 +41,47 @@ use model::comparison::record::{
 };
 use model::comparison::study;
 use model::envelope::Kind;
-use model::experiment::{Experiment, Work};
+use model::experiment::{Experiment, Work, arm_at};
 use model::plan::{Access, JobPlan, Medium, Phase};
 use model::record::Outcome;
 use model::unit::{Hertz, Nanos};
 use model::warning::{Warning, add_once};
 use sliced::SlicedCommands;
 use slices::Neighbours;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use sys::clock::monotonic_nanos;
 use sys::schedule::{Class, allowed_cpus, within_class};
 
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// What is the same for every verb. Its background is unused, because each round has its own; its place, services and shell
-    /// commands are those of the experiment.
-    pub session: session::Settings,
-    /// Seed of the order of slices.
-    pub seed: u64,
-    /// The executable of iotoll, for worker processes.
-    pub program: PathBuf,
-    /// How rounds are cut, if already decided; otherwise a rehearsal decides it.
-    pub schedule: Option<Schedule>,
-}
-
 /// Fewer rounds have no spread, so no interval; these are measured whatever the budget.
 const FEWEST_ROUNDS: usize = 2;
 
-/// Measures an experiment.
+/// Measures an experiment, in the order of this seed. The background of the settings is unused, because each round has its own; place,
+/// services and shell commands are those of the experiment.
 ///
 /// # Errors
 /// When not one round could be measured. A later failure is in the record, with every round before it.
-pub fn compare(experiment: Experiment, settings: &Settings, observer: Observer) -> Result<CompareRecord> {
+pub fn compare(
+    experiment: Experiment,
+    settings: session::Settings,
+    seed: u64,
+    observer: Observer,
+) -> Result<CompareRecord> {
     demand::check(experiment.cases.iter().filter_map(|case| case.work.phase()))?;
-    let surroundings = session::Settings {
+    let settings = session::Settings {
         place: experiment.place.clone(),
         around: experiment.around.clone(),
         longest_shell: Some(Duration::from_secs_f64(experiment.rules.hang_timeout())),
-        ..settings.session.clone()
+        ..settings
     };
-    let session = Session::open(&surroundings, &servers(&experiment), &mut |service| {
+    let session = Session::open(&settings, &servers(&experiment), &mut |service| {
         observer(Progress::Starting { service });
     })?;
     let experiment = match session.services() {
         [] => experiment,
         started => Experiment { services: started.to_vec(), ..experiment },
     };
-    let created = Created::guarded(settings.session.guardian.clone());
-    let measured = measure(&experiment, settings, &session, &created, observer);
+    let created = Created::guarded(settings.guardian.clone());
+    let measured = measure(&experiment, (&settings, seed), &session, &created, observer);
     let (record, end) = session.close_with_end(measured, &created, |end| &mut end.outcome)?;
     Ok(CompareRecord { end: Some(end), ..record })
 }
@@ -98,12 +89,12 @@ pub fn compare(experiment: Experiment, settings: &Settings, observer: Observer) 
 /// The rounds, and how they ended: what is not written yet.
 fn measure(
     experiment: &Experiment,
-    settings: &Settings,
+    (settings, seed): (&session::Settings, u64),
     session: &Session,
     created: &Created,
     observer: Observer,
 ) -> Result<(CompareRecord, End)> {
-    let interruption = &settings.session.interruption;
+    let interruption = &settings.interruption;
     let longest = Duration::from_secs_f64(experiment.rules.hang_timeout());
     let mut warnings = Vec::new();
     let targets = lay_out(experiment, interruption, created, &mut warnings, observer)?;
@@ -112,17 +103,15 @@ fn measure(
         !interruption.is_requested()
     })?;
     let meters = session.meters_of_rounds()?;
-    // A boot measures one arm.
-    let counts = experiment.boots.is_none();
-    let meters = if counts { meters.counting(settings.session.events.as_deref())? } else { meters };
+    let meters = meters.counting(settings.events.as_deref())?;
     let limit = WaitLimit::new(longest, interruption.clone());
-    let toggles = Toggles::prepare(&experiment.arms, limit.clone(), &settings.session.guardian, &mut warnings)?;
+    let toggles = Toggles::prepare(&experiment.arms, limit.clone(), &settings.guardian, &mut warnings)?;
     let canaries = canary::run();
     let mut runner = RoundRunner {
         meters,
         toggles,
         limit,
-        shuffler: Shuffler::new(settings.seed),
+        shuffler: Shuffler::new(seed),
         warnings,
         clock: session.clock(),
         targets,
@@ -132,16 +121,16 @@ fn measure(
         placing: session.placing.clone(),
         session,
         neighbours: Neighbours::new(experiment.cases.len()),
-        processes: settings.session.guardian.processes()?,
+        processes: settings.guardian.processes()?,
         sliced: None,
         experiment,
         settings,
     };
-    let schedule = settings.schedule.map_or_else(|| runner.schedule(), Ok)?;
+    let schedule = runner.schedule()?;
     let header = Header {
         envelope: session.envelope(Kind::Compare),
         experiment: experiment.clone(),
-        seed: settings.seed,
+        seed,
         schedule,
         host: session.host(host::storage::of_experiment(experiment)),
         meters: runner.meters.statuses().to_vec(),
@@ -149,10 +138,10 @@ fn measure(
         events: runner.meters.events().cloned(),
         canaries,
         page_cache: runner.cache.setup.clone(),
-        work_counter: runner.sliced.as_ref().map(|sliced| sliced.counter.clone()),
+        work_counter: runner.sliced.as_ref().map(|sliced| sliced.rehearsed.counter.clone()),
     };
-    settings.session.saver.begin(&header.envelope, &header)?;
-    let mut record = CompareRecord { header, rounds: Vec::new(), explaining: Vec::new(), boots: Vec::new(), end: None };
+    settings.saver.begin(&header.envelope, &header)?;
+    let mut record = CompareRecord { header, rounds: Vec::new(), explaining: Vec::new(), end: None };
     let begun = Instant::now();
     let (mut outcome, reason) = runner.rounds(schedule, &mut record, observer)?;
     if outcome == Outcome::Completed {
@@ -193,18 +182,24 @@ struct RoundRunner<'a> {
     /// What commands that take turns need, if they do.
     sliced: Option<SlicedCommands>,
     experiment: &'a Experiment,
-    settings: &'a Settings,
+    settings: &'a session::Settings,
 }
 
 impl RoundRunner<'_> {
     fn interrupted(&self) -> bool {
-        self.settings.session.interruption.is_requested()
+        self.settings.interruption.is_requested()
+    }
+
+    /// Ends a round that does not count.
+    fn heed(&self) -> Result<()> {
+        let why = || Error::Interrupted("before the first round was complete".to_owned());
+        if self.interrupted() { Err(why()) } else { Ok(()) }
     }
 
     fn surroundings(&mut self) -> Surroundings<'_> {
         Surroundings {
             meters: &mut self.meters,
-            interruption: &self.settings.session.interruption,
+            interruption: &self.settings.interruption,
             warnings: &mut self.warnings,
             cpus: self.session.placing.of(0),
             processes: &self.processes,
@@ -250,22 +245,18 @@ impl RoundRunner<'_> {
         // Start of each round, in time that counts against the budget.
         let mut starts: Vec<Duration> = Vec::new();
         loop {
-            let interruption = &self.settings.session.interruption;
+            let interruption = &self.settings.interruption;
             let warmed = self.cache.before_round(&mut |_, _, _| !interruption.is_requested());
             starts.push(begun.elapsed().saturating_sub(self.cache.spent));
             let before = begun.elapsed();
             let round = match warmed.and_then(|()| self.recorded(schedule)) {
-                Ok(Some(round)) => round,
-                Ok(None) | Err(Error::Interrupted(_)) if !record.rounds.is_empty() => {
-                    return Ok((Outcome::Interrupted, "interrupted".to_owned()));
-                }
-                Ok(None) => return Err(Error::Interrupted("before the first round was complete".to_owned())),
-                Err(error @ Error::Misleading(_)) => return Err(error),
-                Err(error) if record.rounds.is_empty() => return Err(error),
+                Ok(round) => round,
+                Err(error) if record.rounds.is_empty() || matches!(error, Error::Misleading(_)) => return Err(error),
+                Err(Error::Interrupted(_)) => return Ok((Outcome::Interrupted, "interrupted".to_owned())),
                 Err(error) => return Ok((Outcome::Failed(error.to_string()), "failed".to_owned())),
             };
             progress.add(&round);
-            let kept = self.settings.session.saver.append("round", &round);
+            let kept = self.settings.saver.append("round", &round);
             record.rounds.push(round);
             if let Err(error) = kept {
                 // The rounds so far are still shown, and the file contains what fitted.
@@ -288,23 +279,22 @@ impl RoundRunner<'_> {
         }
     }
 
-    /// Measures one round, with its times, again if a CPU came or went meanwhile; `None` if it was interrupted.
-    fn recorded(&mut self, schedule: Schedule) -> Result<Option<RoundRecord>> {
+    /// Measures one round, with its times, again if a CPU came or went meanwhile.
+    fn recorded(&mut self, schedule: Schedule) -> Result<RoundRecord> {
         /// A machine whose CPUs change more often has no cost.
         const MOST_ATTEMPTS: usize = 3;
         let mut attempts = 0;
         loop {
             let begin_nanos = Nanos(monotonic_nanos());
-            let Some(round) = self.round(schedule)? else { return Ok(None) };
+            let round = self.round(schedule)?;
             attempts += 1;
             if !self.meters.cpus_changed() || attempts == MOST_ATTEMPTS {
-                return Ok(Some(RoundRecord { begin_nanos, end_nanos: Nanos(monotonic_nanos()), ..round }));
+                return Ok(RoundRecord { begin_nanos, end_nanos: Nanos(monotonic_nanos()), ..round });
             }
         }
     }
 
-    /// Measures one round; `None` if it was interrupted.
-    fn round(&mut self, schedule: Schedule) -> Result<Option<RoundRecord>> {
+    fn round(&mut self, schedule: Schedule) -> Result<RoundRecord> {
         match schedule {
             Schedule::Slices { slice_nanos, warm_up_nanos, blocks } => {
                 at_once(|| self.round_of_slices(slice_nanos.duration(), warm_up_nanos.duration(), blocks))
@@ -314,9 +304,6 @@ impl RoundRunner<'_> {
                 at_once(|| self.round_of_sliced_commands(slice_nanos.duration(), guard_nanos.duration(), blocks))
             }
             Schedule::Executions => self.round_of_executions(),
-            Schedule::Boots => {
-                Err(Error::Refused("arms that are boots are measured one boot at a time; use --resume".to_owned()))
-            }
         }
     }
 
@@ -359,10 +346,7 @@ impl RoundRunner<'_> {
     fn name(&self, case: usize) -> String {
         let Some(case) = self.experiment.cases.get(case) else { return String::new() };
         let arm = self.experiment.arms.get(case.arm).map_or("", |arm| arm.name.as_str());
-        match self.experiment.cells.get(case.cell).map(ToString::to_string) {
-            Some(cell) if !cell.is_empty() => format!("arm '{arm}', {cell}"),
-            _ => format!("arm '{arm}'"),
-        }
+        arm_at(arm, &self.experiment.cells.get(case.cell).cloned().unwrap_or_default().values)
     }
 }
 

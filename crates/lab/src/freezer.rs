@@ -21,15 +21,10 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_micros(50);
 
 /// Makes [`Freezable`]s. Removes what it made on drop.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Freezer {
-    subtree: Option<Subtree>,
-}
-
-/// A control group of iotoll, with a group for each command.
-#[derive(Debug)]
-struct Subtree {
-    path: PathBuf,
+    /// A control group of iotoll, with a group for each command.
+    group: Option<PathBuf>,
     held: Option<UndoGuard>,
 }
 
@@ -39,27 +34,26 @@ impl Freezer {
     /// # Errors
     /// When no guardian runs that would remove it.
     pub fn open(guardian: &Guardian) -> Result<Self> {
-        let Some(own) = control_groups::own() else { return Ok(Self { subtree: None }) };
+        let Some(own) = control_groups::own() else { return Ok(Self::default()) };
         let path = OwnFolder::path_in(&own, "iotoll-")?;
-        let held = guardian.add(Undo::RemoveGroup { path: path.clone() })?;
-        let made = fs::create_dir(&path).is_ok();
-        let subtree = Subtree { path, held: Some(held) };
+        let held = Some(guardian.add(Undo::RemoveGroup { path: path.clone() })?);
+        let usable = fs::create_dir(&path).is_ok() && control_groups::write(&path, "cgroup.freeze", "0").is_ok();
+        let freezer = Self { group: Some(path), held };
         // Dropping it removes a folder that is no control group.
-        let usable = made && control_groups::write(&subtree.path, "cgroup.freeze", "0").is_ok();
-        Ok(Self { subtree: usable.then_some(subtree) })
+        Ok(if usable { freezer } else { Self::default() })
     }
 
     /// A place for one command at a time.
     pub fn place(&self, name: &str, processes: Processes) -> Freezable {
-        let group = self.subtree.as_ref().map(|subtree| subtree.path.join(name));
+        let group = self.group.as_ref().map(|group| group.join(name));
         let group = group.filter(|path| fs::create_dir(path).is_ok());
         Freezable { group, leader: None, processes, strays: Vec::new() }
     }
 }
 
-impl Drop for Subtree {
+impl Drop for Freezer {
     fn drop(&mut self) {
-        if control_groups::remove(&self.path).is_err() {
+        if self.group.as_ref().is_some_and(|group| control_groups::remove(group).is_err()) {
             // The guardian tries again after iotoll has ended.
             self.held.take().into_iter().for_each(UndoGuard::abandon);
         }

@@ -53,10 +53,6 @@ pub enum Progress<'a> {
     Explaining { rounds: usize, elapsed: Duration, of: Duration },
     /// A point of a blast was measured, after this many rounds.
     Packets { rounds: u32, of: u32, point: Point, delivered_per_second: f64 },
-    /// Something is downloaded, unpacked or made for guests.
-    Making { what: &'a str },
-    /// This number of guests of all is done.
-    Guests { done: usize, of: usize },
 }
 
 /// Receives the progress of a measurement, several times a second.

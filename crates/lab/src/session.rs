@@ -270,7 +270,7 @@ impl Around {
     }
 
     fn run(&self, what: &str, command: &str, limit: &WaitLimit) -> Result<()> {
-        shell::run(what, command, limit, &self.processes)?.succeeded(what, command)
+        shell::run(what, command, limit, &self.processes)
     }
 }
 

@@ -13,58 +13,37 @@ use std::time::{Duration, Instant};
 /// Interval at which a running command is checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// How a command ended.
-pub(crate) struct Ended {
-    pub success: bool,
-    status: String,
-    /// Its standard output.
-    pub printed: String,
-    /// The last line of its standard error.
-    complaint: String,
-}
-
-impl Ended {
-    /// The failure of a command that must succeed, in one line.
-    pub fn succeeded(self, what: &str, command: &str) -> Result<()> {
-        let Self { success, status, complaint, .. } = self;
-        let detail = if complaint.is_empty() { String::new() } else { format!(": {complaint}") };
-        let failure = || Error::Failed(format!("{what}: `{command}` failed ({status}){detail}"));
-        if success { Ok(()) } else { Err(failure()) }
-    }
-}
-
-/// Runs a shell command to its end. It may leave processes running; their output is not waited for. If iotoll is killed
+/// Runs a shell command, which must succeed, to its end. It may leave processes running; their output is not waited for. If iotoll is killed
 /// meanwhile, the guardian of `processes` kills the command.
 ///
 /// # Errors
-/// When it cannot be started, or exceeds the limit and is killed.
-pub(crate) fn run(what: &str, command: &str, limit: &WaitLimit, processes: &Processes) -> Result<Ended> {
-    run_while(&format!("running {what}"), what, command, limit, processes)
+/// When it cannot be started, fails, or exceeds the limit and is killed.
+pub(crate) fn run(what: &str, command: &str, limit: &WaitLimit, processes: &Processes) -> Result<()> {
+    run_while(&format!("running {what}"), what, (command, command), limit, processes)
 }
 
-/// The same for a command with a verb of its own: `doing` follows "while" in a message.
+/// The same for a command with a verb of its own: `doing` follows "while" in a message, which shows the command as `shown`.
 ///
 /// # Errors
 /// As above.
 pub(crate) fn run_while(
     doing: &str,
     what: &str,
-    command: &str,
+    (command, shown): (&str, &str),
     limit: &WaitLimit,
     processes: &Processes,
-) -> Result<Ended> {
-    let failed = |why: String| Error::Failed(format!("{what}: `{command}` {why}"));
-    let scratch =
-        || scratch().map_err(|error| failed(format!("could not get a temporary file for its output: {error}")));
-    let ((mut printed, stdout), (mut complained, stderr)) = (scratch()?, scratch()?);
+) -> Result<()> {
+    let failed = |why: String| Error::Failed(format!("{what}: `{shown}` {why}"));
+    let (mut complained, stderr) =
+        scratch().map_err(|error| failed(format!("could not get a temporary file for its output: {error}")))?;
     let mut shell = Command::new("sh");
-    shell.args(["-c", command]).stdin(Stdio::null()).stdout(stdout).stderr(stderr);
+    shell.args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
     // Ctrl-C must not end it halfway.
     shell.process_group(0);
     processes.mark(&mut shell);
     let mut child = shell.spawn().map_err(|error| failed(format!("cannot be started: {error}")))?;
     processes.led_by(child.id());
-    let _awaited = limit.note(&format!("{what}: `{command}`"), child.id());
+    let _awaited = limit.note(&format!("{what}: `{shown}`"), child.id());
     let begun = Instant::now();
     let status = loop {
         match child.try_wait() {
@@ -86,8 +65,8 @@ pub(crate) fn run_while(
             Err(error) => return Err(failed(format!("could not be waited for: {error}"))),
         }
     };
-    let complaint = last_line(&mut complained).map_or_else(String::new, |line| short(&line));
-    Ok(Ended { success: status.success(), status: status.to_string(), printed: text(&mut printed), complaint })
+    let complaint = last_line(&mut complained).map_or_else(String::new, |line| format!(": {}", short(&line)));
+    if status.success() { Ok(()) } else { Err(failed(format!("failed ({status}){complaint}"))) }
 }
 
 /// A file for a command's output, twice, to read and to pass on: in memory if there is no usable temporary folder, so that no command

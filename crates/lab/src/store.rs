@@ -216,19 +216,14 @@ struct Growing {
     whole: bool,
 }
 
-impl From<RecordFile> for Saver {
-    fn from(file: RecordFile) -> Self {
-        Self(Some(Arc::new(Mutex::new(Growing { file, whole: false }))))
-    }
-}
-
 impl Saver {
     /// Makes its file in `folder`, which must not contain a record.
     ///
     /// # Errors
     /// When it cannot be made.
     pub fn create(folder: &Path) -> Result<Self> {
-        RecordFile::create(folder).map(Self::from)
+        let file = RecordFile::create(folder)?;
+        Ok(Self(Some(Arc::new(Mutex::new(Growing { file, whole: false })))))
     }
 
     /// Removes it: nothing was measured.
@@ -236,11 +231,6 @@ impl Saver {
         if let Some(growing) = self.growing() {
             growing.file.remove();
         }
-    }
-
-    /// The path of its file, if it saves.
-    pub fn path(&self) -> Option<PathBuf> {
-        self.growing().map(|growing| growing.file.path().to_owned())
     }
 
     /// Writes the envelope and the header to disk.

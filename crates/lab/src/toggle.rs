@@ -4,12 +4,11 @@
 //! Ctrl-C, and on drop; if this process is killed, the guardian restores it.
 
 use crate::error::{Error, Result};
-use crate::guardian::processes::Processes;
 use crate::guardian::setting_file::{Left, SettingFile, beside, put_back, same, shown};
 use crate::guardian::undo::{Switched, Undo};
 use crate::guardian::{Guardian, UndoGuard, leftovers};
 use crate::interruption::WaitLimit;
-use crate::shell;
+use crate::shell::run as shell;
 use model::experiment::{ArmPlan, Setting};
 use model::warning::{Code, Warning, add_once};
 use std::collections::BTreeMap;
@@ -363,11 +362,6 @@ fn paths(settings: &[Setting]) -> Vec<PathBuf> {
     settings.iter().map(|setting| setting.path.clone()).collect()
 }
 
-/// Runs a shell command of a toggle, which must succeed.
-fn shell(what: &str, command: &str, limit: &WaitLimit, processes: &Processes) -> Result<()> {
-    shell::run(what, command, limit, processes)?.succeeded(what, command)
-}
-
 /// The measurement, if switching off succeeded too; otherwise all errors.
 pub(crate) fn and_left<T>(measured: Result<T>, left: Result<()>) -> Result<T> {
     match (measured, left) {
@@ -380,6 +374,7 @@ pub(crate) fn and_left<T>(measured: Result<T>, left: Result<()>) -> Result<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::guardian::processes::Processes;
     use crate::interruption::Interruption;
     use std::sync::Arc;
 

@@ -2,7 +2,6 @@
 //! [`study`](study::study) turns that into a [`finding`].
 
 pub mod against_stored;
-pub mod boots;
 pub mod finding;
 pub mod record;
 pub mod study;

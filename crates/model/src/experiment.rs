@@ -16,7 +16,6 @@ use crate::placement::Place;
 use crate::plan::service::Service;
 use crate::plan::value::{Quoted, Wrong};
 use crate::plan::{Phase, Plan, shell_text};
-use crate::record::Selection;
 pub use command_rules::{EndSignal, Slices, command_words, hindrance};
 pub use draft::{Draft, Origin, Workload};
 pub use metric::Metric;
@@ -24,7 +23,6 @@ pub use rules::{DraftRules, Rules};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 pub use work_counter::WorkCounter;
 
@@ -49,10 +47,8 @@ pub struct Experiment {
     pub published: Vec<Published>,
     /// Whether the baseline is compared with itself.
     pub against_itself: bool,
-    /// How the machine is booted for each arm, if arms are boots.
-    pub boots: Option<BootPlan>,
     /// The requested page cache condition. `None` means that the files decide.
-    pub cache: Option<Cache>,
+    pub cache: Option<CacheCondition>,
     /// Shell commands that run around the measurement.
     pub around: Around,
     /// The requested placement of the load, if any.
@@ -76,10 +72,6 @@ pub struct ArmPlan {
     pub setup: Option<String>,
     /// A shell command that undoes `setup`. It always runs.
     pub cleanup: Option<String>,
-    /// The condition by which a boot of this arm is recognized.
-    pub when: Option<When>,
-    /// Whether its settings need a fresh process: then a command is not sliced.
-    pub fresh: bool,
 }
 
 impl ArmPlan {
@@ -99,7 +91,6 @@ impl ArmPlan {
         parts.extend(self.command.as_ref().map(|command| command.join(" ")));
         parts.extend(self.settings.iter().map(ToString::to_string));
         parts.extend(self.setup.as_ref().map(|setup| format!("setup `{setup}`")));
-        parts.extend(self.when.as_ref().map(|when| format!("booted when {when}")));
         if parts.is_empty() { "unchanged".to_owned() } else { parts.join(", ") }
     }
 }
@@ -178,6 +169,12 @@ impl fmt::Display for Cell {
     }
 }
 
+/// "arm 'candidate', bs=4k".
+pub fn arm_at(arm: &str, cell: &BTreeMap<String, String>) -> String {
+    let place = Cell { values: cell.clone() }.to_string();
+    if place.is_empty() { format!("arm '{arm}'") } else { format!("arm '{arm}', {place}") }
+}
+
 /// A cell under an arm.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Case {
@@ -244,71 +241,31 @@ impl Published {
     }
 }
 
-/// How the machine is booted for each arm.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BootPlan {
-    /// Number of boots of each arm. Boots are the units of every interval.
-    pub each: u32,
-    /// A shell command that boots the next arm.
-    pub hook: Option<String>,
-    /// Where and how the experiment was started. `None` until then.
-    pub begun: Option<Begun>,
-}
-
-/// Where and how an experiment was started. Every boot continues there, independent of its own working directory and
-/// flags.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Begun {
-    /// The absolute path of the directory in which it was started. File names in jobs, hooks and test commands are
-    /// relative to it.
-    pub directory: PathBuf,
-    /// Which meters may run.
-    pub meters: Selection,
-    /// The earlier comparison to show beside it, as given.
-    pub stored: Option<PathBuf>,
-}
-
-impl BootPlan {
-    /// Default number of boots of each arm.
-    pub const EACH: u32 = 5;
-    /// One boot has no spread. More than 100 is probably a typing error.
-    pub const BOOTS: RangeInclusive<u32> = 2..=100;
-
-    /// Checks the plan.
-    ///
-    /// # Errors
-    /// What is out of range, and what was expected.
-    pub fn check(&self) -> Result<(), Wrong> {
-        let (fewest, most) = (Self::BOOTS.start(), Self::BOOTS.end());
-        match self.each {
-            each if Self::BOOTS.contains(&each) => Ok(()),
-            each => Err(Wrong::new(format!("boots = {each}: expected {fewest} to {most}"))),
-        }
-    }
-}
-
-/// What the page cache contains of the jobs' files when a slice begins.
+/// The state of the pages of the jobs' files when a slice begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Cache {
-    /// All pages: read in before the first round, and kept in memory.
+#[serde(rename_all = "snake_case")]
+pub enum CacheCondition {
+    /// All in memory: read in before the first round, and kept there.
     Warm,
-    /// No pages: dropped before each slice, which ends before it reads anything twice.
+    /// None in memory: dropped before each slice, which ends before it reads anything twice.
     Cold,
     /// Not controlled.
+    #[serde(alias = "as-is")]
     AsIs,
+    /// Dropped once before the first round, then not controlled (`invalidate=1`).
+    DroppedOnce,
+    /// Differs by arm: `invalidate=1` drops the pages before each slice, `invalidate=0` reads them in before it.
+    ByArm,
 }
 
-impl Cache {
-    /// The condition for each word.
-    pub const ALL: [(&str, Self); 3] = [("warm", Self::Warm), ("cold", Self::Cold), ("as-is", Self::AsIs)];
-
-    /// Parses `warm`, `cold` or `as-is`.
+impl CacheCondition {
+    /// Parses a condition that may be asked for.
     ///
     /// # Errors
     /// What was expected.
     pub fn parse(text: &str) -> Result<Self, Wrong> {
-        let known = Self::ALL.iter().find(|(word, _)| *word == text).map(|(_, cache)| *cache);
+        let known = [("warm", Self::Warm), ("cold", Self::Cold), ("as-is", Self::AsIs)];
+        let known = known.into_iter().find(|(word, _)| *word == text).map(|(_, condition)| condition);
         known.ok_or_else(|| Wrong::new(format!("{}: expected warm, cold or as-is", Quoted(text))))
     }
 }
@@ -331,51 +288,6 @@ impl Around {
             setup: self.setup.or(others.setup),
             prepare: self.prepare.or(others.prepare),
             cleanup: self.cleanup.or(others.cleanup),
-        }
-    }
-}
-
-/// A shell command and the result that means yes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct When {
-    /// The shell command.
-    pub command: String,
-    /// The expected output, trimmed. `None` means that the exit status decides.
-    pub prints: Option<String>,
-}
-
-impl When {
-    /// Parses `COMMAND = TEXT` (the command must print this text), or a command that must succeed. A text that begins
-    /// with `test` or `[` is always a command: an equals sign in it belongs to the test.
-    ///
-    /// # Errors
-    /// If it is empty.
-    pub fn parse(text: &str) -> Result<Self, Wrong> {
-        let text = text.trim();
-        if text.is_empty() {
-            return Err(Wrong::new("when is empty; expected 'uname -r = 6.9', or a test command"));
-        }
-        let tests = text.starts_with("test ") || text.starts_with('[');
-        let split = text.split_once(" = ").filter(|_| !tests);
-        Ok(match split.map(|(command, prints)| (command.trim(), prints.trim())) {
-            Some((command, prints)) if !command.is_empty() && !prints.is_empty() => {
-                Self { command: command.to_owned(), prints: Some(prints.to_owned()) }
-            }
-            _ => Self { command: text.to_owned(), prints: None },
-        })
-    }
-
-    /// Whether a command that ended like this means yes.
-    pub fn holds(&self, success: bool, printed: &str) -> bool {
-        success && self.prints.as_ref().is_none_or(|prints| printed.trim() == prints)
-    }
-}
-
-impl fmt::Display for When {
-    fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
-        match &self.prints {
-            Some(prints) => write!(formatter, "{} = {prints}", self.command),
-            None => formatter.write_str(&self.command),
         }
     }
 }
@@ -435,48 +347,6 @@ impl fmt::Display for Setting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Meter;
-
-    #[test]
-    fn old_plans_have_no_start() {
-        let plan: BootPlan = serde_json::from_str(r#"{"each":5,"hook":null}"#).unwrap();
-        assert_eq!((plan.begun.as_ref(), plan.check()), (None, Ok(())));
-        let begun = Begun { directory: "/srv/x".into(), meters: Selection::Only(vec![Meter::Idle]), stored: None };
-        let plan = BootPlan { begun: Some(begun), ..plan };
-        let again: BootPlan = serde_json::from_str(&serde_json::to_string(&plan).unwrap()).unwrap();
-        assert_eq!(again, plan);
-    }
-
-    #[test]
-    fn too_few_and_too_many_boots_are_refused() {
-        for each in [0, 1, 101, u32::MAX] {
-            let why = BootPlan { each, hook: None, begun: None }.check().unwrap_err().to_string();
-            assert!(why.contains(&format!("boots = {each}: expected 2 to 100")), "{why}");
-        }
-    }
-
-    #[test]
-    fn the_words_are_read_and_others_refused() {
-        for (word, cache) in Cache::ALL {
-            assert_eq!(Cache::parse(word), Ok(cache));
-            assert_eq!(serde_json::to_string(&cache).unwrap(), format!("\"{word}\""));
-        }
-        assert!(Cache::parse("hot").unwrap_err().to_string().contains("expected warm, cold or as-is"));
-    }
-
-    #[test]
-    fn a_condition_tests_the_output_or_the_exit_status() {
-        let when = When::parse(" uname -r = 6.9-patched ").unwrap();
-        assert_eq!((when.command.as_str(), when.prints.as_deref()), ("uname -r", Some("6.9-patched")));
-        assert!(when.holds(true, "6.9-patched\n") && !when.holds(true, "6.9") && !when.holds(false, "6.9-patched"));
-        assert_eq!(when.to_string(), "uname -r = 6.9-patched");
-        for command in ["test \"$(uname -r)\" = 6.9", "[ -e /run/patched ]", "grep -q nosmt /proc/cmdline", "x =1"] {
-            let when = When::parse(command).unwrap();
-            assert_eq!((when.command.as_str(), &when.prints), (command, &None));
-            assert!(when.holds(true, "anything") && !when.holds(false, ""));
-        }
-        assert!(When::parse("  ").is_err());
-    }
 
     #[test]
     fn sysctls_and_files() {

@@ -1,6 +1,7 @@
 //! What an experiment file measures, by its own word (`kind = "guest"`), and the command that runs it.
 
 use crate::toml_file;
+use serde::de::DeserializeOwned;
 
 /// A kind of experiment file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,14 +48,14 @@ impl ExperimentKind {
         Err(format!("{name}: kind = \"{said}\": there is no such kind of experiment; expected compare, guest or blast"))
     }
 
-    /// Checks that a file is of this kind.
+    /// Parses a file of this kind.
     ///
     /// # Errors
-    /// One line, with the command that runs the file.
-    pub fn require(self, name: &str, text: &str) -> Result<(), String> {
+    /// One line: what is wrong and where, or of another kind the command that runs the file.
+    pub(crate) fn parse<T: DeserializeOwned>(self, name: &str, text: &str) -> Result<T, String> {
         let kind = Self::of(name, text)?;
         if kind == self {
-            return Ok(());
+            return toml_file::parse(name, text);
         }
         toml_file::check_syntax(name, text)?;
         let what = match toml_file::kind(text) {
@@ -80,11 +81,11 @@ mod tests {
         ] {
             assert_eq!(ExperimentKind::of("x.toml", text), Ok(kind), "{text}");
             for (asked, command) in ExperimentKind::ALL.into_iter().zip(commands) {
-                let refusal = asked.require("x.toml", text).err().unwrap_or_default();
+                let refusal = asked.parse::<toml::Table>("x.toml", text).err().unwrap_or_default();
                 assert!(refusal.ends_with(command) && refusal.is_empty() == command.is_empty(), "{text}: {refusal}");
             }
         }
-        let unknown = compare.require("x.toml", "kind = \"ftq\"").unwrap_err();
+        let unknown = compare.parse::<toml::Table>("x.toml", "kind = \"ftq\"").unwrap_err();
         assert_eq!(
             unknown,
             "x.toml: kind = \"ftq\": there is no such kind of experiment; expected compare, guest or blast"

@@ -136,6 +136,8 @@ impl ExplainingRounds<'_> {
             }
             (found.event_family, found.counted_rounds) = (Some(family), rounds);
         }
+        let uncounted = events.filter(|_| found.event_family.is_none());
+        found.events_reason = uncounted.map(|events| events::why_uncounted(events, self.rounds).to_owned());
         (found, costs)
     }
 

@@ -19,6 +19,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug)]
 pub struct Observation {
     path: String,
+    /// Of the path that was given for it, among all: records are in the order of these, then of time.
+    pub place: usize,
     envelope: Envelope,
     host: Host,
     canaries: Vec<Canaries>,
@@ -50,7 +52,7 @@ pub struct Experiment {
     pub kind: String,
     /// The command line that all have in common, without where and how the result is kept and shown.
     pub command_line: Vec<String>,
-    /// The records, in order of time.
+    /// The records, in the order of the given paths; those of one path in order of time.
     pub records: Vec<Member>,
     /// One series for each metric at each place. A metric that no record tells has none.
     pub series: Vec<Series>,
@@ -88,7 +90,7 @@ pub struct Series {
     pub cell: String,
     /// Name of the arm; empty if there is none.
     pub arm: String,
-    /// The values, in order of time.
+    /// The values, in the order of the records.
     pub points: Vec<Point>,
     /// The levels between the changes, of the last 512 values; one if nothing changed.
     pub levels: Vec<Level>,
@@ -161,6 +163,7 @@ pub fn observe<R: Recorded>(path: String, mut record: R) -> Observation {
     let (machine, head) = (record.machine(), finding.as_ref());
     Observation {
         path,
+        place: 0,
         host: machine.host.clone(),
         canaries: machine.canaries.into_iter().cloned().collect(),
         envelope: record.envelope().clone(),
@@ -172,8 +175,8 @@ pub fn observe<R: Recorded>(path: String, mut record: R) -> Observation {
 /// Sorts records into experiments, and studies each over time.
 pub fn study(observations: Vec<Observation>) -> HistoryFinding {
     let (mut observations, incomplete): (Vec<_>, Vec<_>) = observations.into_iter().partition(|it| it.has_completed);
-    observations
-        .sort_by(|one, other| one.envelope.started_unix_seconds.total_cmp(&other.envelope.started_unix_seconds));
+    let time = |observation: &Observation| observation.envelope.started_unix_seconds;
+    observations.sort_by(|one, other| one.place.cmp(&other.place).then(time(one).total_cmp(&time(other))));
     let mut groups: Vec<Vec<Observation>> = Vec::new();
     for observation in observations {
         let same = |group: &&mut Vec<Observation>| group.first().is_some_and(|first| is_same(first, &observation));
@@ -314,7 +317,8 @@ mod tests {
         let readings =
             vec![finding("cycles_per_io", "cycles/I/O", value), finding("loss_share", "fraction", 0.0), unknown];
         let host = Host { kernel: kernel.to_owned(), ..Host::default() };
-        Observation { path: format!("run{day}"), envelope, host, canaries: Vec::new(), has_completed: true, readings }
+        let (path, canaries) = (format!("run{day}"), Vec::new());
+        Observation { path, place: 0, envelope, host, canaries, has_completed: true, readings }
     }
 
     /// A level with ±1 % of noise.
@@ -346,6 +350,18 @@ mod tests {
         assert!(!expected.is_last_outside && expected.low < 1150.0 && expected.high > 1150.0);
         // No logarithm, so no level.
         assert!(experiment.series[1].levels.is_empty() && experiment.series[1].points.len() == 20);
+    }
+
+    /// Boots of two kernels, in turn.
+    #[test]
+    fn records_are_in_the_order_of_the_given_paths() {
+        let observations = (0..16).map(|day| {
+            let (place, amount) = if day % 2 == 0 { (0, 1000.0) } else { (1, 1150.0) };
+            Observation { place, ..observation(day, "iotoll run a", "", level(day, amount)) }
+        });
+        let found = study(observations.collect());
+        let [change] = found.experiments[0].series[0].changes.as_slice() else { panic!("{found:?}") };
+        assert_eq!((change.record, change.change.contains(0.15)), (8, Some(true)));
     }
 
     #[test]

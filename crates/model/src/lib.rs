@@ -29,6 +29,7 @@ pub mod kind;
 pub mod limit;
 mod measured;
 pub mod meter;
+pub mod number;
 pub mod origin;
 pub mod page_cache;
 pub mod placement;

@@ -8,7 +8,6 @@ use crate::record::Meter;
 use crate::stats::{LogRatio, Pair, PairedRound, Resolution, exceeds_background, log_ratio};
 use crate::study::Context;
 use crate::study::caveats::NEVER_IDLE;
-use std::collections::BTreeMap;
 
 /// What was measured of one case between two instants, or the sum of several such times. A value that could not be read is `None`, and makes
 /// the sum unknown.
@@ -75,8 +74,6 @@ pub(crate) struct Round {
     pub cases: Vec<Measured>,
     /// The idle machine.
     pub background: Measured,
-    /// The idle machine in the boot of a case, by case; empty if the round has one boot.
-    pub booted: BTreeMap<usize, Measured>,
     /// Stolen CPU time, and the CPU time over which it was measured, which is longer than the I/O of commands.
     pub stolen: (f64, f64),
 }
@@ -85,17 +82,12 @@ impl Round {
     /// Cycles of a case, net of the background.
     pub fn net_cycles(&self, case: usize) -> Option<f64> {
         let sums = self.cases.get(case)?;
-        Some(sums.gross_cycles? - self.background_rate(case)? * sums.capacity_seconds)
-    }
-
-    /// The idle machine that belongs to a case.
-    pub fn background_of(&self, case: usize) -> &Measured {
-        self.booted.get(&case).unwrap_or(&self.background)
+        Some(sums.gross_cycles? - self.background_rate()? * sums.capacity_seconds)
     }
 
     /// Cycles of the idle machine per second of CPU time.
-    fn background_rate(&self, case: usize) -> Option<f64> {
-        let background = self.background_of(case);
+    fn background_rate(&self) -> Option<f64> {
+        let background = &self.background;
         let capacity = background.capacity_seconds;
         (capacity > 0.0).then_some(background.gross_cycles? / capacity)
     }
@@ -103,7 +95,7 @@ impl Round {
     /// Not clipped at 0, as in the study of a run, because a sum over rounds would be biased.
     fn net_switches(&self, case: usize) -> Option<f64> {
         let sums = self.cases.get(case)?;
-        let background = self.background_of(case);
+        let background = &self.background;
         let rate = match background.switches {
             Some(switches) if background.seconds > 0.0 => switches / background.seconds,
             _ => return None,
@@ -118,7 +110,7 @@ impl Round {
             Metric::CyclesPerIo => (self.net_cycles(case)?, sums.ios?),
             Metric::CyclesPerByte => (self.net_cycles(case)?, sums.bytes?),
             Metric::Cycles => {
-                let net = sums.whole_cycles? - self.background_rate(case)? * sums.whole_capacity_seconds?;
+                let net = sums.whole_cycles? - self.background_rate()? * sums.whole_capacity_seconds?;
                 (net, sums.count)
             }
             Metric::Seconds => (sums.whole_seconds?, sums.count),
@@ -159,8 +151,7 @@ impl Rounds {
     pub fn is_unseen(&self, round: &Round) -> bool {
         // Core cycles are not a fraction of time.
         let is_time = self.meter.is_some_and(Meter::counts_time);
-        let busy = |case| round.background_rate(case).is_some_and(|rate| rate / self.context.clock.0 > NEVER_IDLE);
-        is_time && (0..self.cases).any(busy)
+        is_time && round.background_rate().is_some_and(|rate| rate / self.context.clock.0 > NEVER_IDLE)
     }
 
     /// The rounds that show a metric, with their places.
@@ -191,7 +182,7 @@ impl Rounds {
     /// Whether the cost of a case exceeds the error of its background; `None` for other metrics.
     fn stands_out(&self, metric: Metric, case: usize) -> Option<bool> {
         let of_round = |round: &Round| {
-            let (sums, alone) = (round.cases.get(case)?, round.background_of(case));
+            let (sums, alone) = (round.cases.get(case)?, &round.background);
             let capacity = if metric == Metric::Cycles { sums.whole_capacity_seconds? } else { sums.capacity_seconds };
             let net = Pair { numerator: round.pair(metric, case)?.numerator, denominator: capacity };
             Some((net, Pair { numerator: alone.gross_cycles?, denominator: alone.capacity_seconds }))

@@ -29,10 +29,6 @@ pub struct RoundRecord {
     pub starts: Vec<SliceRecord>,
     /// Latency from submission to completion in all slices of each case, in TSC ticks.
     pub latencies: Vec<CaseLatency>,
-    /// Number of slices of each boot, in order; empty without boots. The background is measured separately for each
-    /// boot.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub boots: Vec<usize>,
     /// What each command did from its start to its end, if commands took turns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commands: Vec<CommandTotal>,

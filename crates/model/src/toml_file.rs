@@ -1,13 +1,18 @@
 //! Reading a TOML file that a user wrote: the line of a mistake, and what the file says it is.
 
 use serde::de::DeserializeOwned;
+use toml::de::{DeTable, Deserializer};
 
-/// Parses a file. `name` is used in messages only.
+/// Parses a file, without the kind of experiment that it names. `name` is used in messages only.
 ///
 /// # Errors
 /// One line, with the file's name, the line number and what is wrong.
 pub(crate) fn parse<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, String> {
-    toml::from_str(text).map_err(|error| {
+    let parsed = DeTable::parse(text).and_then(|mut table| {
+        table.get_mut().remove("kind");
+        T::deserialize(Deserializer::from(table))
+    });
+    parsed.map_err(|error| {
         let begin = error.span().map_or(0, |span| span.start);
         let line = text.get(..begin).map_or(0, |before| before.matches('\n').count()) + 1;
         format!("{name}:{line}: {}", error.message().replace('\n', " "))

@@ -136,7 +136,6 @@ codes! {
         "run longer";
     RoundsCorrelated: "Consecutive rounds of a comparison resemble each other.", "run longer";
     WindowsCorrelated: "Consecutive windows of a run, or executions of a command, resemble each other.", "run longer";
-    NoBoot: "The machine was not rebooted between two measurements of an arm.", "reboot between the measurements";
     NoSteadyState: "The rate of all arms together did not reach a steady state.", "run longer";
     PlacementModes: "The load ran at two rates: one while its two busiest threads shared a CPU, another while they \
         did not.",

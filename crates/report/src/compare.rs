@@ -102,7 +102,7 @@ fn changes(finding: &CompareFinding) -> Section {
 /// The curves, and a legend for the vertical lines.
 fn along(finding: &CompareFinding) -> Section {
     let charts = charts::curves(finding);
-    let crossing = !charts.is_empty() && finding.crossovers.iter().any(|crossover| crossover.value.is_some());
+    let crossing = !charts.is_empty() && finding.sweep.crossovers.iter().any(|crossover| crossover.value.is_some());
     let text = "A dashed vertical line marks where the arms cross; the shaded range is its interval.";
     let notes = crossing.then(|| Note::remark(text)).into_iter().collect();
     Section::on_page("Along the sweep", vec![Block::new("", Body::Charts(charts)).with(notes).of(Audience::PAGE)])

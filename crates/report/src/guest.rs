@@ -2,7 +2,6 @@
 
 #[cfg(test)]
 pub(crate) mod fixture;
-mod flame_graphs;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -61,7 +60,7 @@ fn against_stored(finding: &GuestFinding) -> Option<Section> {
         let values = format!("({} → {})", words::instructions(value - change.difference), words::instructions(value));
         let moves = moves(change).map(|moves| format!("; {moves}")).unwrap_or_default();
         let text = format!("{} {}{moves}", tied(&Change::from(change.change).whole()), tied(&values));
-        Some(Fact::new(words::point(finding, point), text))
+        Some(Fact::new(finding.name(point), text))
     });
     let caution = "instructions depend on no host, so the two differ by what their guests were made of";
     Some(Section::new("", vec![stored::block("measurement", stored, facts.collect(), caution, [])]))
@@ -82,7 +81,7 @@ fn headline(finding: &GuestFinding) -> Vec<Sentence> {
 
 fn value_sentence(finding: &GuestFinding, point: &PointFinding) -> Option<Sentence> {
     let value = point.instructions_per_io?;
-    let name = words::point(finding, point);
+    let name = finding.name(point);
     Some(Sentence::plain(format!("{name}: {} instructions per I/O", tied(&words::plus_minus(&value)))))
 }
 
@@ -90,7 +89,7 @@ fn change_sentence(finding: &GuestFinding, point: &PointFinding, change: &Change
     let value = point.instructions_per_io?.value;
     let baseline = value - change.difference;
     let values = tied(&format!("{} → {}", words::instructions(baseline), words::instructions(value)));
-    let (name, arm) = (words::named(finding, point), words::arm(finding, &point.arm));
+    let (name, arm) = (words::named(finding, point), finding.arm_name(&point.arm));
     let first = first_arm(finding);
     // An interval on both sides of 0 has no direction.
     let text = if change.change.contains(0.0) == Some(true) {
@@ -121,7 +120,7 @@ fn summary(finding: &GuestFinding, arm: &str, changes: &[(&PointFinding, &Change
     });
     let text = format!(
         "{} against {}, instructions per I/O in {} points: {}",
-        words::arm(finding, arm),
+        finding.arm_name(arm),
         finding.arms.first().map_or_else(String::new, |first| words::arm_head(finding, first)),
         own.len(),
         counts.collect::<Vec<_>>().join(", ")
@@ -133,7 +132,7 @@ fn summary(finding: &GuestFinding, arm: &str, changes: &[(&PointFinding, &Change
 }
 
 fn first_arm(finding: &GuestFinding) -> String {
-    finding.arms.first().map_or_else(|| "the baseline".to_owned(), |arm| words::arm(finding, arm))
+    finding.arms.first().map_or_else(|| "the baseline".to_owned(), |arm| finding.arm_name(arm))
 }
 
 /// The arms: the releases of the kernels where those are compared.
@@ -143,7 +142,7 @@ fn subjects(finding: &GuestFinding) -> Vec<Fact> {
         let release = finding.kernels.get(arm).filter(|_| compared == "kernel").map(|kernel| kernel.release.as_str());
         // Texts name the arms in their tables; a page also needs their colours.
         let audience = if release.is_some() { Audience::ALL } else { Audience::PAGE };
-        Fact::of(audience, words::arm(finding, arm), release.unwrap_or_default())
+        Fact::of(audience, finding.arm_name(arm), release.unwrap_or_default())
     };
     finding.arms.iter().map(subject).collect()
 }
@@ -154,7 +153,7 @@ fn moved(finding: &GuestFinding) -> Section {
     let few = changes.len() <= MANY_POINTS;
     let mut blocks: Vec<Block> = Vec::new();
     for (point, change) in &changes {
-        let name = words::point(finding, point);
+        let name = finding.name(point);
         let table = Body::Table(tables::moved(finding, point, change, MANY_MOVES));
         blocks.push(match few {
             true => Block::new(format!("Changes by subsystem: {name}"), table),
@@ -166,7 +165,7 @@ fn moved(finding: &GuestFinding) -> Section {
     }
     if !few {
         let facts = changes.iter().filter_map(|(point, change)| {
-            let name = if finding.arms.len() > 2 { words::point(finding, point) } else { words::row(finding, point) };
+            let name = if finding.arms.len() > 2 { finding.name(point) } else { words::row(finding, point) };
             Some(Fact::new(name, format!("{}: {}", words::signed(change.difference), moves(change)?)))
         });
         blocks.push(Block::new("Changes by subsystem", Body::Facts(facts.collect())).of(TEXT));
@@ -179,13 +178,12 @@ fn functions(finding: &GuestFinding) -> Section {
     let counted: Vec<_> = finding.points.iter().filter(|point| !point.functions.is_empty()).collect();
     let mut blocks = Vec::new();
     for point in &counted {
-        let name = words::point(finding, point);
+        let name = finding.name(point);
         let title = if point.change.is_some() { "Largest changes" } else { "Most instructions" };
         let table = |most| Body::Table(tables::functions(finding, point, most));
-        let graph = flame_graphs::of(finding, point).map(|graph| Block::new("Calls", Body::FlameGraph(graph)));
         let fold = Fold { summary: name.clone(), open: finding.points.len() == 1 };
-        let page = [Block::new(title, table(MANY_FUNCTIONS))].into_iter().chain(graph);
-        blocks.extend(page.map(|block| Block { fold: Some(fold.clone()), ..block.of(Audience::PAGE) }));
+        let page = Block::new(title, table(MANY_FUNCTIONS)).of(Audience::PAGE);
+        blocks.push(Block { fold: Some(fold), ..page });
         if counted.len() <= MANY_POINTS && (point.change.is_some() || finding.compared.is_none()) {
             blocks.push(Block::new(format!("{title}: {name}"), table(FEW_FUNCTIONS)).of(TEXT));
         }
@@ -211,7 +209,7 @@ fn provenance(finding: &GuestFinding) -> Vec<Fact> {
             format!("{}, TCG with icount, one CPU ({}), {} MiB", finding.emulator, finding.cpu, finding.memory_mib),
         ),
     ];
-    let mut stacks: Vec<&str> = finding.points.iter().map(|point| point.stack.as_str()).collect();
+    let mut stacks: Vec<&str> = finding.points.iter().map(|point| point.place.stack.as_str()).collect();
     stacks.sort_unstable();
     stacks.dedup();
     if let [stack] = stacks.as_slice() {

@@ -35,7 +35,6 @@ pub mod limits;
 
 mod mail;
 mod markdown;
-pub mod number;
 mod parts;
 mod phrase;
 mod placement;
@@ -59,3 +58,4 @@ pub use annotation::Annotation;
 pub use flame_graph::folded;
 pub use format::{Finding, Format, PAGE};
 pub use ink::Ink;
+pub use model::number;

@@ -6,7 +6,7 @@ use crate::phrase::{tied, units_tied};
 use crate::provenance;
 use crate::shell::command;
 use crate::workload::options;
-use model::experiment::{Axis, Cache, Experiment, Metric, Rules, Work};
+use model::experiment::{Axis, CacheCondition, Experiment, Metric, Rules, Work};
 use model::ftq::FtqPlan;
 use model::ftq::record::Worker;
 use model::guest::GuestPlan;
@@ -49,7 +49,7 @@ pub fn guests(plan: &GuestPlan) -> Document {
     let mut seen = Vec::new();
     for point in &plan.points {
         let (work, ios) = (work(&point.phase), point.ios.to_string());
-        let line = format!("{} on {}: {work}", point.job, point.stack);
+        let line = format!("{} on {}: {work}", point.place.job, point.place.stack);
         if !seen.contains(&line) {
             facts.push(Fact::new("Job", format!("{line}, {ios} I/Os")));
             seen.push(line);
@@ -90,9 +90,9 @@ fn sweep(experiment: &Experiment) -> Vec<Fact> {
 /// What is the same for all arms.
 fn conditions(experiment: &Experiment) -> Vec<Fact> {
     let cache = experiment.cache.map(|cache| match cache {
-        Cache::Warm => "warm: the files are read in first and kept in memory",
-        Cache::Cold => "cold: the files are dropped before each slice",
-        Cache::AsIs => "not controlled",
+        CacheCondition::Warm => "warm: the files are read in first and kept in memory",
+        CacheCondition::Cold => "cold: the files are dropped before each slice",
+        _ => "not controlled",
     });
     let around = &experiment.around;
     let shell = [("Setup", &around.setup), ("Prepare", &around.prepare), ("Cleanup", &around.cleanup)];
@@ -100,10 +100,6 @@ fn conditions(experiment: &Experiment) -> Vec<Fact> {
     facts.extend(cache.map(|cache| Fact::new("Page cache", cache)));
     facts.extend(experiment.place.as_ref().map(|place| Fact::new("Place", place.to_string())));
     facts.extend(shell.into_iter().filter_map(|(label, text)| Some(Fact::new(label, text.as_ref()?))));
-    if let Some(boots) = &experiment.boots {
-        facts.push(Fact::new("Boots", format!("{} of each arm", boots.each)));
-        facts.extend(boots.hook.as_ref().map(|hook| Fact::new("Hook", hook)));
-    }
     facts
 }
 
@@ -112,17 +108,14 @@ fn rules(experiment: &Experiment) -> Vec<Fact> {
     let Rules { targets, margin, precision, budget_seconds, slice_seconds, .. } = &experiment.rules;
     let percent = |fraction: f64| tied(&number::percent(fraction));
     let budget = units_tied(&format!("{budget_seconds} s"));
-    let mut facts = Vec::new();
-    if experiment.boots.is_some() {
-        facts.push(Fact::new("Budget", format!("{budget} for each boot")));
-    } else {
-        let targets: Vec<&str> = targets.iter().map(|metric: &Metric| metric.name()).collect();
-        let (targets, width) = (targets.join(", "), percent(*precision));
-        facts.push(Fact::new("Budget", format!("{budget}, but at least two rounds")));
-        facts.push(Fact::new("Precision", format!("ends earlier if the intervals of {targets} are within ±{width}")));
-    }
-    facts.push(Fact::new("Margin", format!("changes below {} do not count", percent(*margin))));
-    facts.push(Fact::new("Hang timeout", units_tied(&format!("{} s", experiment.rules.hang_timeout()))));
+    let targets: Vec<&str> = targets.iter().map(|metric: &Metric| metric.name()).collect();
+    let (targets, width) = (targets.join(", "), percent(*precision));
+    let mut facts = vec![
+        Fact::new("Budget", format!("{budget}, but at least two rounds")),
+        Fact::new("Precision", format!("ends earlier if the intervals of {targets} are within ±{width}")),
+        Fact::new("Margin", format!("changes below {} do not count", percent(*margin))),
+        Fact::new("Hang timeout", units_tied(&format!("{} s", experiment.rules.hang_timeout()))),
+    ];
     facts.extend(slice_seconds.map(|slice| Fact::new("Slice", tied(&number::seconds(slice)))));
     facts.extend(experiment.limits.iter().map(|limit| Fact::new("Fails if", limit.to_string())));
     facts.extend(experiment.published.iter().map(|published| {
@@ -160,7 +153,7 @@ mod tests {
     use super::{Experiment, FtqPlan, GuestPlan, Worker};
     use crate::{Format, Ink};
     use model::experiment::draft::Surroundings;
-    use model::guest::plan::Point;
+    use model::guest::plan::{Place, Point};
     use model::plan::service::Address;
     use model::plan::{Settings, parse};
     use model::unit::Nanos;
@@ -201,12 +194,14 @@ mod tests {
             parse::flags(&["--name=a", "--ioengine=null", "--size=1m"].map(str::to_owned), &Settings::default());
         let phase = phase.unwrap().phases.remove(0);
         let point = |arm: usize, kernel: &str| Point {
-            job: "a".to_owned(),
+            place: Place {
+                job: "a".to_owned(),
+                kernel: kernel.to_owned(),
+                stack: "ext4".to_owned(),
+                cell: [("depth".to_owned(), "4".to_owned())].into(),
+                ..Place::default()
+            },
             arm,
-            kernel: kernel.to_owned(),
-            stack: "ext4".to_owned(),
-            parameters: String::new(),
-            cell: [("depth".to_owned(), "4".to_owned())].into(),
             phase: phase.clone(),
             sysctls: Vec::new(),
             mount_options: None,
@@ -241,10 +236,8 @@ mod tests {
             sweep = [{ name = "bs", values = ["4k", "64k"] }]
             published = [{ metric = "iops", change = 0.5, source = "a mail" }]
         "#;
-        let surroundings = Surroundings {
-            address: &|_| Address { port: 1111, directory: "/tmp/s".to_owned() },
-            ..Surroundings::default()
-        };
+        let address = |_: &str| Address { port: 1111, directory: "/tmp/s".to_owned() };
+        let surroundings = Surroundings { address: &address, ..Surroundings::default() };
         model::experiment::file::parse("x.toml", text).unwrap().resolve(&surroundings).unwrap()
     }
 

@@ -18,7 +18,7 @@ pub trait Evidence {
     fn mde80(&self, confidence: f64) -> Option<f64>;
     /// Half of the width of the interval of this confidence, in logarithms.
     fn half_width(&self, confidence: f64) -> Option<f64>;
-    /// Number of units: rounds, or boots; and the correlation of consecutive ones, if it is evident.
+    /// Number of units: rounds; and the correlation of consecutive ones, if it is evident.
     fn units(&self) -> (usize, Option<f64>);
 
     /// Whether the interval of this confidence excludes 0, so that the difference is *detected*. `false` without an interval.

@@ -46,7 +46,7 @@ pub struct LogRatio {
     pub theta: f64,
     /// How far θ may be off; `None` with fewer than two units.
     pub error: Option<Uncertainty>,
-    /// Independent units that the error is based on: rounds, groups of rounds, boots.
+    /// Independent units that the error is based on: rounds, or groups of rounds.
     pub units: usize,
     /// The correlation of consecutive rounds, if it is evident; the error contains it.
     pub correlation: Option<f64>,

@@ -6,8 +6,7 @@
 //!
 //! Arguments: `out=FILE`. At each end mark it appends a region to the file: a line `region TOTAL`, then a line
 //! `ADDRESS COUNT FLAGS` (hexadecimal, decimal, `s` for a string instruction, `l` for one that locks memory) for each address that was executed. Counters
-//! begin at zero at each begin mark. With `chains=1` it also follows calls and returns on each stack, and adds lines
-//! `chain COUNT ADDRESS;ADDRESS;…`, outermost call first.
+//! begin at zero at each begin mark.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -52,7 +51,6 @@ pub struct Info {
 }
 
 type OnExecute = extern "C" fn(c_uint, *mut c_void);
-type OnAccess = extern "C" fn(c_uint, u32, u64, *mut c_void);
 
 // SAFETY: the declarations are those of version 1 of the interface, whose functions QEMU exports.
 #[cfg(old_interface)]
@@ -73,7 +71,6 @@ unsafe extern "C" {
 unsafe extern "C" {
     fn qemu_plugin_register_vcpu_tb_trans_cb(id: Id, callback: extern "C" fn(Id, *mut Block));
     fn qemu_plugin_register_vcpu_insn_exec_cb(at: *mut Instruction, callback: OnExecute, flags: c_int, data: *mut c_void);
-    fn qemu_plugin_register_vcpu_mem_cb(at: *mut Instruction, callback: OnAccess, flags: c_int, rw: c_int, data: *mut c_void);
     fn qemu_plugin_tb_n_insns(block: *const Block) -> usize;
     fn qemu_plugin_tb_get_insn(block: *const Block, number: usize) -> *mut Instruction;
     fn qemu_plugin_insn_vaddr(at: *const Instruction) -> u64;
@@ -85,9 +82,6 @@ unsafe extern "C" {
 const ADD: c_int = 0;
 /// QEMU_PLUGIN_CB_NO_REGS: the callbacks read no registers.
 const NO_REGISTERS: c_int = 0;
-/// QEMU_PLUGIN_MEM_R and QEMU_PLUGIN_MEM_W.
-const READ: c_int = 1;
-const WRITE: c_int = 2;
 
 /// An eight-byte no-op, `nopl 0x..544f49(%rax,%rax,1)`; the last byte is the number of the mark.
 const MARK: [u8; 7] = [0x0f, 0x1f, 0x84, 0x00, 0x49, 0x4f, 0x54];
@@ -160,33 +154,6 @@ enum Kind {
     Locked,
 }
 
-/// A call that has not returned.
-struct Frame {
-    /// Where its return address lies: what identifies it.
-    slot: u64,
-    /// The node of the call tree.
-    node: usize,
-}
-
-/// A node of the tree of calls.
-struct Node {
-    parent: usize,
-    /// The first instruction of the function that was called.
-    address: u64,
-    count: u64,
-}
-
-#[derive(Default)]
-struct Chains {
-    nodes: Vec<Node>,
-    children: HashMap<(usize, u64), usize>,
-    /// The calls on each stack, by the number of the 16 KiB that it lies in.
-    stacks: HashMap<u64, Vec<Frame>>,
-    current: usize,
-    /// The last instruction was a call, with its return address at this slot; its target executes next.
-    called: Option<u64>,
-}
-
 struct State {
     out: String,
     /// What they count never moves: QEMU adds to it.
@@ -194,10 +161,9 @@ struct State {
     /// The version of QEMU's interface.
     version: c_int,
     counting: bool,
-    chains: Option<Chains>,
 }
 
-static STATE: Mutex<State> = Mutex::new(State { out: String::new(), counters: Vec::new(), version: 1, counting: false, chains: None });
+static STATE: Mutex<State> = Mutex::new(State { out: String::new(), counters: Vec::new(), version: 1, counting: false });
 
 /// The entry point: reads the arguments and asks to see every translation.
 #[unsafe(no_mangle)]
@@ -210,8 +176,6 @@ pub extern "C" fn qemu_plugin_install(id: Id, info: *const Info, count: c_int, a
         let argument = unsafe { CStr::from_ptr(*arguments.add(number)) }.to_string_lossy();
         match argument.split_once('=') {
             Some(("out", path)) => state.out = path.to_owned(),
-            Some(("chains", "on")) => state.chains = Some(Chains::new()),
-            Some(("chains", "off")) => {}
             _ => return -1,
         }
     }
@@ -235,10 +199,8 @@ extern "C" fn translated(_id: Id, block: *mut Block) {
         Counter { address, kind: kind(code.bytes()) }
     });
     let mut counters = Counters::new(counters.collect());
-    let chains = state.chains.is_some();
     for (place, (&instruction, code)) in instructions.iter().zip(&codes).enumerate() {
         let code = code.bytes();
-        let address = counters.of.get(place).map_or(0, |counter| counter.address) as usize as *mut c_void;
         counters.count(instruction, place);
         // SAFETY: the callbacks have the declared types and live as long as the plugin.
         unsafe {
@@ -246,17 +208,6 @@ extern "C" fn translated(_id: Id, block: *mut Block) {
                 && *front == MARK
             {
                 qemu_plugin_register_vcpu_insn_exec_cb(instruction, marked, NO_REGISTERS, usize::from(*number) as *mut c_void);
-            }
-            if chains {
-                if place == 0 {
-                    qemu_plugin_register_vcpu_insn_exec_cb(instruction, entered, NO_REGISTERS, address);
-                }
-                match branch(code) {
-                    Branch::Call => qemu_plugin_register_vcpu_mem_cb(instruction, called, NO_REGISTERS, WRITE, address),
-                    Branch::Return => qemu_plugin_register_vcpu_mem_cb(instruction, returned, NO_REGISTERS, READ, address),
-                    Branch::Other => {}
-                }
-                qemu_plugin_register_vcpu_insn_exec_cb(instruction, executed, NO_REGISTERS, std::ptr::null_mut());
             }
         }
     }
@@ -292,59 +243,20 @@ impl Code {
     }
 }
 
+/// The kind of an instruction: QEMU executes a repeated string instruction once for each repetition; one that exchanges with memory locks
+/// without a prefix.
 fn kind(code: &[u8]) -> Kind {
-    if is_string(code) {
-        Kind::String
-    } else if is_locked(code) {
-        Kind::Locked
-    } else {
-        Kind::Plain
-    }
-}
-
-/// Whether it has a lock prefix, or exchanges with memory, which locks without one.
-fn is_locked(code: &[u8]) -> bool {
     let prefix = |byte: &u8| matches!(byte, 0x26 | 0x2e | 0x36 | 0x3e | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3);
-    let start = code.iter().position(|byte| !prefix(byte)).unwrap_or(code.len());
-    let (prefixes, rest) = code.split_at(start);
+    let (prefixes, rest) = code.split_at(code.iter().position(|byte| !prefix(byte)).unwrap_or(code.len()));
     let rest = match rest {
         [0x40..=0x4f, rest @ ..] => rest,
         rest => rest,
     };
-    prefixes.contains(&0xf0) || matches!(rest, [0x86 | 0x87, operand, ..] if operand >> 6 != 3)
-}
-
-/// Whether it is a repeated string instruction, of which QEMU executes one for each repetition.
-fn is_string(code: &[u8]) -> bool {
-    let Some(repeat) = code.iter().position(|byte| !matches!(byte, 0x26 | 0x2e | 0x36 | 0x3e | 0x64..=0x67)) else { return false };
-    let rest = code.get(repeat..).unwrap_or_default();
-    let [0xf2 | 0xf3, rest @ ..] = rest else { return false };
-    let rest = match rest {
-        [0x66, rest @ ..] => rest,
-        rest => rest,
-    };
-    let rest = match rest {
-        [0x40..=0x4f, rest @ ..] => rest,
-        rest => rest,
-    };
-    matches!(rest, [0x6c..=0x6f | 0xa4..=0xa7 | 0xaa..=0xaf, ..])
-}
-
-enum Branch {
-    Call,
-    Return,
-    Other,
-}
-
-/// Near calls and returns of 64-bit code.
-fn branch(code: &[u8]) -> Branch {
-    let start = code.iter().position(|byte| !matches!(byte, 0x26 | 0x2e | 0x36 | 0x3e | 0x40..=0x4f | 0x64..=0x67 | 0xf2 | 0xf3));
-    match start.and_then(|start| code.get(start..)) {
-        Some([0xe8, ..]) => Branch::Call,
-        // FF /2: an indirect call.
-        Some([0xff, operand, ..]) if operand >> 3 & 7 == 2 => Branch::Call,
-        Some([0xc2 | 0xc3, ..]) => Branch::Return,
-        _ => Branch::Other,
+    match rest {
+        [0x6c..=0x6f | 0xa4..=0xa7 | 0xaa..=0xaf, ..] if prefixes.iter().any(|byte| matches!(byte, 0xf2 | 0xf3)) => Kind::String,
+        [0x86 | 0x87, operand, ..] if operand >> 6 != 3 => Kind::Locked,
+        _ if prefixes.contains(&0xf0) => Kind::Locked,
+        _ => Kind::Plain,
     }
 }
 
@@ -358,80 +270,10 @@ extern "C" fn marked(_cpu: c_uint, number: *mut c_void) {
     }
 }
 
-extern "C" fn entered(_cpu: c_uint, address: *mut c_void) {
-    let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(chains) = &mut state.chains {
-        chains.enter(address as usize as u64);
-    }
-}
-
-extern "C" fn executed(_cpu: c_uint, _: *mut c_void) {
-    let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(chains) = &mut state.chains
-        && let Some(node) = chains.nodes.get_mut(chains.current)
-    {
-        node.count += 1;
-    }
-}
-
-extern "C" fn called(_cpu: c_uint, _info: u32, slot: u64, _: *mut c_void) {
-    let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(chains) = &mut state.chains {
-        chains.called = Some(slot);
-    }
-}
-
-extern "C" fn returned(_cpu: c_uint, _info: u32, slot: u64, _: *mut c_void) {
-    let mut state = STATE.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(chains) = &mut state.chains {
-        chains.return_from(slot);
-    }
-}
-
-/// The number of the stack that an address lies in: stacks of the kernel are 16 KiB, aligned.
-fn stack(slot: u64) -> u64 {
-    slot >> 14
-}
-
-impl Chains {
-    fn new() -> Self {
-        Self { nodes: vec![Node { parent: 0, address: 0, count: 0 }], ..Self::default() }
-    }
-
-    /// The first instruction of a block: the target of a call, if the last instruction was one.
-    fn enter(&mut self, address: u64) {
-        let Some(slot) = self.called.take() else { return };
-        // A stack grows downwards: calls at or below this slot have ended, however they did.
-        let frames = self.stacks.entry(stack(slot)).or_default();
-        while frames.last().is_some_and(|frame| frame.slot <= slot) {
-            frames.pop();
-        }
-        let parent = frames.last().map_or(0, |frame| frame.node);
-        let nodes = &mut self.nodes;
-        let node = *self.children.entry((parent, address)).or_insert_with(|| {
-            nodes.push(Node { parent, address, count: 0 });
-            nodes.len() - 1
-        });
-        frames.push(Frame { slot, node });
-        self.current = node;
-    }
-
-    fn return_from(&mut self, slot: u64) {
-        let frames = self.stacks.entry(stack(slot)).or_default();
-        while frames.last().is_some_and(|frame| frame.slot <= slot) {
-            frames.pop();
-        }
-        self.current = frames.last().map_or(0, |frame| frame.node);
-    }
-}
-
 impl State {
     fn begin(&mut self) {
         self.counting = true;
         self.counters.iter_mut().for_each(|block| block.counts().fill(0));
-        if let Some(chains) = &mut self.chains {
-            chains.nodes.iter_mut().for_each(|node| node.count = 0);
-        }
     }
 
     fn end(&mut self) {
@@ -458,27 +300,9 @@ impl State {
             };
             let _ = writeln!(text, "{address:x} {count}{flag}");
         }
-        if let Some(chains) = &self.chains {
-            for (number, node) in chains.nodes.iter().enumerate().filter(|(_, node)| node.count > 0) {
-                let _ = writeln!(text, "chain {} {}", node.count, chains.path(number));
-            }
-        }
         // Without the file the host reports that there is no region.
         if let Ok(mut file) = OpenOptions::new().create(true).append(true).open(&self.out) {
             let _ = file.write_all(text.as_bytes());
         }
-    }
-}
-
-impl Chains {
-    fn path(&self, node: usize) -> String {
-        let mut addresses = Vec::new();
-        let mut next = node;
-        while let Some(node) = self.nodes.get(next).filter(|_| next > 0) {
-            addresses.push(format!("{:x}", node.address));
-            next = node.parent;
-        }
-        addresses.reverse();
-        addresses.join(";")
     }
 }

@@ -1,12 +1,11 @@
-//! `iotoll compare` of jobs: a known change, also beside a stored one; boots; and failures: one clear line, settings restored, the measured
+//! `iotoll compare` of jobs: a known change, also beside a stored one; and failures: one clear line, settings restored, the measured
 //! rounds saved. `cases/jobs.json` has its arguments, `endings` what a signal leaves.
 
-use super::iotoll::{Folder, Running, at_once, eventually, items, number, warns, whole};
+use super::iotoll::{Folder, Running, at_once, eventually, number, warns, whole};
 use super::machine::{LoopDevice, Mount, needs, skip};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs;
-use std::path::Path;
 use std::sync::OnceLock;
 
 /// Engine `spin` burns a given number of cycles, and the thread's own clock shows that however busy other tests keep
@@ -324,98 +323,6 @@ fn a_truncated_record_is_shown_as_far_as_it_goes() {
     folder.iotoll("report kept").run().refused(2, &["record.jsonl", "line 1"]);
 }
 
-/// An experiment of boots; a file stands in for the booted arm.
-fn boots(folder: &Folder, which: &str, more: &str) {
-    folder.write("which", which);
-    folder.write(
-        "boots.toml",
-        format!(
-            "job = '''\n[spin]\nioengine=spin\nsize=1m\nspin_cycles=20000\n'''\nbudget = \"1s\"\nboots = 2\n{more}\n\
-             [[arm]]\nname = \"stock\"\nwhen = \"cat which = stock\"\n\
-             [[arm]]\nname = \"patched\"\nwhen = \"grep -qx patched which\"\noptions = [\"spin_cycles=40000\"]\n"
-        ),
-    );
-}
-
-/// A hook that boots the next arm, as soon as it may, and logs.
-const HOOK: &str = r#"hook = "test -e stay || echo \"$IOTOLL_ARM\" > which; echo \"$IOTOLL_RESUME\" >> hooks""#;
-
-/// The next arm, from the line that names it.
-fn next(stderr: &str) -> String {
-    let line = stderr.lines().find(|line| line.contains(" next, then: iotoll compare --resume /")).unwrap();
-    assert!(line.ends_with("/kept"), "{line}");
-    line.split('\'').nth(1).unwrap().to_owned()
-}
-
-#[track_caller]
-fn complete(found: &Value) {
-    assert_eq!((whole(&found["rounds"]), items(&found["boots"]).count()), (2, 4), "{found}");
-    // Twice as many cycles, which the thread's own clock shows on a busy machine too.
-    let threads = &found["cells"][0]["metrics"]["thread_cycles_per_io"];
-    assert!((0.8..1.2).contains(&number(&threads["change"])), "{threads}");
-    for round in [0, 1] {
-        let mut arms: Vec<_> =
-            items(&found["boots"]).filter(|boot| boot["round"] == round).map(|it| &it["arm"]).collect();
-        arms.sort_by_key(|arm| arm.to_string());
-        assert_eq!(arms, ["patched", "stock"]);
-    }
-    assert!(warns(found, "no_boot", &[]), "the boot id is the same all the time: {}", found["warnings"]);
-}
-
-#[test]
-fn a_missing_folder_is_named() {
-    let (folder, gone) = (Folder::new(), Folder::new());
-    boots(&gone, "neither", "");
-    gone.iotoll(&format!("compare boots.toml --quiet --out {}", folder.name("kept"))).run().done();
-    drop(gone);
-    let named = ["kept", "it was started in", "No such file", "mount or make it"];
-    folder.iotoll("compare --resume kept").run().refused(2, &named);
-}
-
-#[test]
-fn a_hook_boots_arm_after_arm_until_all_are_measured() {
-    let folder = Folder::new();
-    boots(&folder, "neither", HOOK);
-    let ended = folder.iotoll("compare boots.toml --same-boot --out kept --format json --seed 5").run().done();
-    complete(&ended.json());
-    let said = ended.stderr.lines().filter(|line| line.contains("of 4 measured: arm '"));
-    assert_eq!(said.count(), 4, "{ended:?}");
-    let kept = folder.path("kept").canonicalize().unwrap();
-    assert_eq!(folder.text("hooks"), format!("{}\n", kept.display()).repeat(4));
-    assert!(folder.exists("kept/report.html"));
-    assert_eq!(folder.reported("kept"), ended.json());
-    folder.iotoll("compare --resume kept").run().refused(2, &["kept", "complete", "iotoll report kept"]);
-}
-
-/// A boot that fails does not count, and can be measured again.
-#[test]
-fn an_arm_that_fails_in_its_boot_leaves_the_record_unchanged() {
-    let folder = Folder::new();
-    boots(&folder, "stock", HOOK);
-    folder.write("data", "a file, and no folder");
-    let failing = folder.text("boots.toml").replace("ioengine=spin", "ioengine=psync\nfilename=data/below\nrw=read");
-    folder.write("boots.toml", failing.replace("spin_cycles=20000\n", "").replace("spin_cycles=40000", "bs=8k"));
-    folder.iotoll("compare boots.toml --out kept --quiet --same-boot").run().refused(2, &["data/below"]);
-    assert_eq!(whole(&folder.reported("kept")["rounds"]), 0);
-}
-
-/// Two processes that continue one experiment would each lose the rounds of the other.
-#[test]
-fn one_process_at_a_time_writes_a_record() {
-    let folder = Folder::new();
-    boots(&folder, "neither", "");
-    folder.iotoll("compare boots.toml --quiet --out kept").run().done();
-    let held = fs::File::open(folder.path("kept/record.jsonl")).unwrap();
-    rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).unwrap();
-    let before = folder.read("kept/record.jsonl");
-    let ended = folder.iotoll("compare --resume kept --quiet --same-boot").run();
-    ended.refused(2, &["kept", "another iotoll is measuring", "wait until it has ended"]);
-    assert_eq!(folder.read("kept/record.jsonl"), before);
-    drop(held);
-    let again = folder.iotoll("compare --resume kept --quiet --same-boot").run();
-    assert!(!again.stderr.contains("another iotoll"), "{again:?}");
-}
-
 /// `./check` runs them with `--long` only.
 mod long {
     use super::*;
@@ -446,68 +353,5 @@ mod long {
         running.wait().failed(1, &["arm '", "--hang-timeout"]);
         assert!(!folder.lines("round").is_empty());
         folder.assert_no_processes();
-    }
-
-    /// A systemd unit at boot runs in `/`, and knows only the folder.
-    #[test]
-    fn it_resumes_in_the_directory_and_with_the_flags_of_its_start() {
-        let (folder, elsewhere) = (Folder::with_file("data", 1 << 20), Folder::new());
-        folder.iotoll("compare --budget 1s --quiet --out one --rw=read --filename=data --size=1m --aa").run().done();
-        boots(&folder, "neither", HOOK);
-        let reads = folder.text("boots.toml").replace("ioengine=spin", "rw=read\nfilename=data");
-        folder.write("boots.toml", reads.replace("spin_cycles=20000\n", "").replace("spin_cycles=40000", "bs=8k"));
-        folder.write("stay", "");
-        let begun = folder.iotoll("compare boots.toml --out kept --quiet --meters proc_stat --stored one").run();
-        folder.write("which", next(&begun.stderr));
-        fs::remove_file(folder.path("stay")).unwrap();
-        let words = format!("compare --resume {} --same-boot --quiet --format json", folder.name("kept/record.jsonl"));
-        let found = elsewhere.iotoll(&words).run().done().json();
-        assert_eq!((whole(&found["rounds"]), items(&found["boots"]).count()), (2, 4), "{found}");
-        // No files were laid out there, and the meters and the stored record are those of the start.
-        assert!(elsewhere.listing().is_empty(), "{:?}", elsewhere.listing());
-        // Ticks are too coarse for a slice, and another meter was not asked for.
-        assert!(found["environment"]["meter"].is_null(), "{}", found["environment"]["meter"]);
-        assert_eq!(found["stored"]["from"], "one");
-        assert!(folder.exists("kept/report.html"));
-        let kept = folder.path("kept").canonicalize().unwrap();
-        let hooks = folder.text("hooks");
-        assert!(hooks.lines().count() == 4 && hooks.lines().all(|line| Path::new(line) == kept), "{hooks}");
-    }
-
-    #[test]
-    fn a_user_boots_the_named_arm_and_resumes() {
-        let folder = Folder::new();
-        boots(&folder, "neither", "");
-        let begun = folder.iotoll("compare boots.toml --out kept --quiet").run().done();
-        assert_eq!(begun.stdout, "", "{begun:?}");
-        let first = next(&begun.stderr);
-        let other = if first == "stock" { "patched" } else { "stock" };
-        let resume = || folder.iotoll("compare --resume kept --quiet").run();
-        resume().refused(2, &["no arm is booted", &format!("'{first}'")]);
-        folder.write("which", other);
-        resume().refused(2, &[&format!("arm '{other}' is booted"), "boot that"]);
-        folder.write("which", &first);
-        assert_eq!(next(&resume().done().stderr), other);
-        // An incomplete experiment can be shown, and is marked incomplete.
-        let shown = folder.iotoll("report kept").run();
-        assert!(shown.stdout.contains("1 of 4 boots were measured"), "{shown:?}");
-        // A line that a power cut left incomplete is measured again.
-        let record = folder.read("kept/record.jsonl");
-        folder.write("kept/record.jsonl", [record.as_slice(), b"{\"boot\":{\"bo\n"].concat());
-        folder.write("which", other);
-        let mut last = resume().done();
-        for _ in 0..2 {
-            folder.write("which", next(&last.stderr));
-            // The second round may start with the arm that ended the first: then nothing can be booted in between here.
-            let words = "compare --resume kept --quiet --format json";
-            let again = folder.iotoll(words).run();
-            last = if again.code == Some(2) {
-                again.refused(2, &["is next again", "--same-boot"]);
-                folder.iotoll(&format!("{words} --same-boot")).run().done()
-            } else {
-                again.done()
-            };
-        }
-        complete(&last.json());
     }
 }

@@ -122,13 +122,6 @@ fn folder() -> Folder {
     }
     std::os::unix::fs::symlink(Path::new(ROOT).join("experiments"), folder.path("experiments")).unwrap();
     fs::copy(folder.path("experiments/psync-or-io_uring.toml"), folder.path("experiment.toml")).unwrap();
-    folder.write(
-        "kernels.toml",
-        "boots = 5\n[[arm]]\nname = \"stock\"\nwhen = \"uname -r = 6.9.0\"\n[[arm]]\nname = \"patched\"\nwhen = \"uname -r = 6.9.1\"\n\
-         [[sweep]]\nname = \"bs\"\nvalues = [\"4k\"]\n",
-    );
-    let kernels = folder.read("kernels.toml");
-    folder.write("kernels.toml", [b"job = \"[a]\\nioengine=null\\nsize=1m\\n\"\n".as_slice(), &kernels].concat());
     folder
 }
 
@@ -136,10 +129,9 @@ fn folder() -> Folder {
 fn harmless(folder: &Folder, words: &[String]) -> Iotoll {
     let plans =
         ["run", "compare", "ftq"].contains(&words[0].as_str()) || words.starts_with(&["guest".into(), "run".into()]);
-    let resumes = words.iter().any(|word| word == "--resume");
     let verb = if words[0] == "guest" { 2 } else { 1 };
     let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
-    let (place, flag) = if plans && !resumes { (verb.min(end), "--parse-only") } else { (end, "--help") };
+    let (place, flag) = if plans { (verb.min(end), "--parse-only") } else { (end, "--help") };
     let flag = (!words.iter().any(|word| word == flag)).then_some(flag);
     let words = words[..place].iter().map(String::as_str).chain(flag).chain(words[place..].iter().map(String::as_str));
     words.fold(folder.iotoll(""), Iotoll::word)

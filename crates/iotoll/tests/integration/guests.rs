@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 /// The cache of these tests. Below `target`: a repeated check downloads nothing, and the user's cache is not touched.
 pub(super) const CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/guests");
-pub(super) const KERNEL: &str = "--kernel debian:6.1 --replicates 1 --quiet --cache-limit 200m";
+pub(super) const KERNEL: &str = "--kernel debian:6.1 --replicates 1 --quiet";
 pub(super) const JOB: &str = "--rw=randread --bs=4k --number_ios=100 --by-function";
 pub(super) const QEMU: &str = "qemu-system-x86_64";
 
@@ -35,7 +35,7 @@ pub(super) fn ready() -> bool {
         if !has(QEMU) {
             return Some("qemu-system-x86 is not installed".to_owned());
         }
-        let ended = guest(&Folder::new(), &format!("prepare {KERNEL} {JOB}"), &[]).run();
+        let ended = guest(&Folder::new(), &format!("run {KERNEL} {JOB} --no-save"), &[]).run();
         let of_machine =
             ["looking up", "downloading", "apt knows no package", "MiB of memory", "MiB are free", "guests need QEMU"];
         if ended.code != Some(0) && of_machine.iter().any(|reason| ended.stderr.contains(reason)) {
@@ -198,7 +198,6 @@ mod long {
         let here = measured(&folder, JOB);
         let path = format!("PATH={}:{}", folder.path("bin").display(), std::env::var("PATH").unwrap());
         let words = format!("run {KERNEL} --no-save --format json {JOB}");
-        // The cache of the other tests has room for few guests.
         let cache = format!("XDG_CACHE_HOME={}", folder.path("cache").display());
         let there = guest(&folder, &words, &[&path, &cache]).run();
         assert_eq!((there.code, there.stderr.as_str()), (Some(0), ""), "{there:?}");

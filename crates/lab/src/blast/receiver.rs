@@ -88,20 +88,6 @@ impl CountingReceiver {
         Ok(Self { socket, address, live, stop, thread: Some(thread) })
     }
 
-    /// New submitters begin. Their ports may be those of earlier ones, whose numbers are forgotten.
-    pub fn begin(&self) -> Counts {
-        self.live.executions.fetch_add(1, Ordering::Relaxed);
-        self.counts()
-    }
-
-    pub fn counts(&self) -> Counts {
-        Counts {
-            received: self.live.received.load(Ordering::Relaxed),
-            reordered: self.live.reordered.load(Ordering::Relaxed),
-            dropped: sys::socket::dropped(&self.socket).unwrap_or(0),
-        }
-    }
-
     /// Bytes of its receive buffer, as the kernel counts them.
     pub fn receive_buffer(&self) -> Option<u32> {
         rustix::net::sockopt::socket_recv_buffer_size(&self.socket).ok().and_then(|bytes| u32::try_from(bytes).ok())
@@ -113,12 +99,18 @@ impl Receiving for CountingReceiver {
         self.address
     }
 
-    fn begin(&mut self) -> Result<Counts> {
-        Ok(Self::begin(self))
+    /// The ports of new submitters may be those of earlier ones, whose numbers are forgotten.
+    fn begin(&self) -> Result<Counts> {
+        self.live.executions.fetch_add(1, Ordering::Relaxed);
+        self.counts()
     }
 
-    fn counts(&mut self) -> Result<Counts> {
-        Ok(Self::counts(self))
+    fn counts(&self) -> Result<Counts> {
+        Ok(Counts {
+            received: self.live.received.load(Ordering::Relaxed),
+            reordered: self.live.reordered.load(Ordering::Relaxed),
+            dropped: sys::socket::dropped(&self.socket).unwrap_or(0),
+        })
     }
 
     fn thread(&self) -> Option<u32> {
@@ -245,7 +237,7 @@ pub fn serve(
             Err(_) => std::thread::sleep(POLL_INTERVAL / 10),
         }
     }
-    Ok(receiver.counts().received)
+    Ok(receiver.counts()?.received)
 }
 
 /// Answers until the other end closes, or asks what nobody knows.
@@ -265,6 +257,7 @@ fn answer(stream: TcpStream, receiver: &CountingReceiver) -> std::io::Result<()>
             DROPS => (receiver.counts(), DropCounters::read()),
             _ => return Ok(()),
         };
+        let Ok(counts) = counts else { return Ok(()) };
         let reply = Reply::new(counts, drops, receiver.receive_buffer());
         let mut text = serde_json::to_vec(&reply)?;
         text.push(b'\n');
@@ -314,11 +307,11 @@ mod tests {
             sender.send_to(&[1, 2, 3, 4], receiver.address()).unwrap();
         }
         let since = std::time::Instant::now();
-        while receiver.counts().received < 100 {
-            assert!(since.elapsed().as_secs() < 60, "{:?}", receiver.counts());
+        while receiver.counts().unwrap().received < 100 {
+            assert!(since.elapsed().as_secs() < 60, "{:?}", receiver.counts().unwrap());
             std::thread::yield_now();
         }
-        assert_eq!(receiver.counts(), Counts { received: 100, reordered: 99, dropped: 0 });
+        assert_eq!(receiver.counts().unwrap(), Counts { received: 100, reordered: 99, dropped: 0 });
         assert!(receiver.receive_buffer().unwrap() >= 1 << 20);
     }
 }

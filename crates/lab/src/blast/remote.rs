@@ -7,6 +7,7 @@ use super::receiver::Counts;
 use crate::error::{Error, Result};
 use crate::host;
 use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -53,7 +54,7 @@ fn names() -> (String, String) {
 /// A receiver that is asked.
 pub(super) struct RemoteReceiver {
     address: SocketAddr,
-    stream: BufReader<TcpStream>,
+    stream: RefCell<BufReader<TcpStream>>,
     about: (bool, bool, Option<u32>),
 }
 
@@ -76,7 +77,7 @@ impl RemoteReceiver {
             stream.set_write_timeout(Some(PATIENCE))
         };
         prepare().map_err(nobody)?;
-        let mut receiver = Self { address, stream: BufReader::new(stream), about: (false, false, None) };
+        let mut receiver = Self { address, stream: RefCell::new(BufReader::new(stream)), about: (false, false, None) };
         let reply = receiver.ask(COUNTS)?;
         let (machine, network) = names();
         let same_machine = !machine.is_empty() && reply.machine == machine;
@@ -84,15 +85,16 @@ impl RemoteReceiver {
         Ok(receiver)
     }
 
-    fn ask(&mut self, question: &str) -> Result<Reply> {
+    fn ask(&self, question: &str) -> Result<Reply> {
         let address = self.address;
         let gone = |why: String| {
             Error::Failed(format!("the receiver at {address} {why}; start it again and repeat the measurement"))
         };
         let mut line = String::new();
         let mut exchange = || {
-            self.stream.get_mut().write_all(format!("{question}\n").as_bytes())?;
-            (&mut self.stream).take(LONGEST_ANSWER).read_line(&mut line)
+            let stream = &mut *self.stream.borrow_mut();
+            stream.get_mut().write_all(format!("{question}\n").as_bytes())?;
+            stream.take(LONGEST_ANSWER).read_line(&mut line)
         };
         match exchange() {
             Ok(0) => return Err(gone("closed its connection".to_owned())),
@@ -116,11 +118,11 @@ impl Receiving for RemoteReceiver {
         self.address
     }
 
-    fn begin(&mut self) -> Result<Counts> {
+    fn begin(&self) -> Result<Counts> {
         Ok(self.ask(BEGIN)?.counts)
     }
 
-    fn counts(&mut self) -> Result<Counts> {
+    fn counts(&self) -> Result<Counts> {
         Ok(self.ask(COUNTS)?.counts)
     }
 
@@ -128,7 +130,7 @@ impl Receiving for RemoteReceiver {
         self.about
     }
 
-    fn drops(&mut self) -> Result<DropCounters> {
+    fn drops(&self) -> Result<DropCounters> {
         let here = DropCounters::read();
         let (same_machine, same_network, _) = self.about;
         if same_network {

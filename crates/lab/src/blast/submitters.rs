@@ -231,9 +231,9 @@ fn socket(plan: &BlastPlan, method: Method, target: SocketAddr) -> Result<UdpSoc
 
 /// How packets are given to the kernel.
 enum Way {
-    One(NumberedDatagrams),
+    /// All of them with one send: one, or what the kernel cuts into packets.
+    Send(NumberedDatagrams),
     Many(ManySender),
-    Segmented(NumberedDatagrams),
     /// Opened by the thread that uses it, because the kernel lets only one thread submit.
     Ring(NumberedDatagrams),
 }
@@ -242,9 +242,7 @@ impl Way {
     fn open(plan: &BlastPlan, method: Method, socket: &UdpSocket) -> Result<Self> {
         let datagrams = NumberedDatagrams::new(plan.payload as usize, plan.batch_of(method) as usize);
         Ok(match method {
-            Method::Sendto | Method::Lock | Method::RingTask | Method::MpRing | Method::SwapAll => Self::One(datagrams),
             Method::Sendmmsg => Self::Many(ManySender::new(datagrams)),
-            Method::Gso => Self::Segmented(datagrams),
             Method::IoUring => {
                 // Tried here, where a refusal can be told.
                 RingSender::new(NumberedDatagrams::new(0, 1), socket).map_err(|error| {
@@ -253,6 +251,9 @@ impl Way {
                     ))
                 })?;
                 Self::Ring(datagrams)
+            }
+            Method::Sendto | Method::Gso | Method::Lock | Method::RingTask | Method::MpRing | Method::SwapAll => {
+                Self::Send(datagrams)
             }
         })
     }
@@ -270,12 +271,6 @@ impl Submitter {
     fn run(mut self, way: Way) -> BTreeMap<i32, u64> {
         let mut number = 0;
         match way {
-            Way::One(mut datagrams) => {
-                while self.goes_on(number) {
-                    datagrams.number(number);
-                    number += self.counted(1, |socket| socket.send(datagrams.first()).map(|_| 1));
-                }
-            }
             Way::Many(mut sender) => {
                 let count = sender.count();
                 while self.goes_on(number) {
@@ -290,7 +285,7 @@ impl Submitter {
                     }
                 }
             }
-            Way::Segmented(mut datagrams) => {
+            Way::Send(mut datagrams) => {
                 let count = datagrams.count();
                 while self.goes_on(number) {
                     datagrams.number(number);

@@ -9,7 +9,7 @@ use crate::page_cache::{CachedFiles, ReadProgress};
 use crate::sysroot::Sysroot;
 use crate::workload::JobCopy;
 use model::comparison::record::{CacheCondition, CacheSetup};
-use model::experiment::{Cache, Case, Experiment};
+use model::experiment::{Case, Experiment};
 use model::page_cache::{CachedPages, is_buffered};
 use model::plan::{Access, JobPlan};
 use model::reading::Reading;
@@ -184,12 +184,8 @@ fn files(case: &Case, targets: &[Vec<crate::workload::target::Target>]) -> Cache
 
 /// The condition, and the reason for it.
 fn condition(experiment: &Experiment, all: &CachedFiles) -> (CacheCondition, String) {
-    let flag = |cache: &str| format!("--cache {cache}");
-    match experiment.cache {
-        Some(Cache::Warm) => return (CacheCondition::Warm, flag("warm")),
-        Some(Cache::Cold) => return (CacheCondition::Cold, flag("cold")),
-        Some(Cache::AsIs) => return (CacheCondition::AsIs, flag("as-is")),
-        None => {}
+    if let Some(asked) = experiment.cache {
+        return (asked, "--cache".to_owned());
     }
     let buffered = || experiment.cases.iter().flat_map(jobs).filter(|job| is_buffered(job));
     if buffered().next().is_some() && buffered().all(|job| job.files.opening.pre_read) {

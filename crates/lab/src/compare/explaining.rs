@@ -29,8 +29,8 @@ const BLOCKS_SHARE: f64 = 4.0;
 /// More rounds narrow an interval little.
 const MOST_ROUNDS: usize = 40;
 
-/// How such a round is cut, and its expected length. `time` is for all of them; another round took `round`. `None` if there are none.
-fn shortened(schedule: Schedule, time: Duration, round: Duration) -> Option<(Schedule, Duration)> {
+/// How such a round is cut, and its expected length. `time` is for all of them; another round took `round`.
+fn shortened(schedule: Schedule, time: Duration, round: Duration) -> (Schedule, Duration) {
     let fewer = |blocks: u32| {
         let blocks = f64::from(blocks);
         let of = |rounds: f64| blocks * time.div_duration_f64(round.max(Duration::from_millis(1))) / rounds;
@@ -41,15 +41,13 @@ fn shortened(schedule: Schedule, time: Duration, round: Duration) -> Option<(Sch
     match schedule {
         Schedule::Slices { slice_nanos, warm_up_nanos, blocks } => {
             let (all, blocks) = (blocks, fewer(blocks));
-            Some((Schedule::Slices { slice_nanos, warm_up_nanos, blocks }, length(all, blocks)))
+            (Schedule::Slices { slice_nanos, warm_up_nanos, blocks }, length(all, blocks))
         }
         Schedule::SlicedCommands { slice_nanos, guard_nanos, blocks } => {
             let (all, blocks) = (blocks, fewer(blocks));
-            Some((Schedule::SlicedCommands { slice_nanos, guard_nanos, blocks }, length(all, blocks)))
+            (Schedule::SlicedCommands { slice_nanos, guard_nanos, blocks }, length(all, blocks))
         }
-        Schedule::WholeRounds { .. } | Schedule::Executions => Some((schedule, round)),
-        // A boot measures one arm.
-        Schedule::Boots => None,
+        Schedule::WholeRounds { .. } | Schedule::Executions => (schedule, round),
     }
 }
 
@@ -83,8 +81,6 @@ impl RoundRunner<'_> {
         };
         let samples = of(Meter::Sampler, SAMPLED_ROUNDS);
         match schedule {
-            // A boot measures one arm.
-            _ if self.experiment.boots.is_some() => Vec::new(),
             Schedule::Executions if !events.is_empty() => {
                 let accounts = of(Meter::Accounts, 1).flatten();
                 std::iter::once(accounts.chain(events).collect()).chain(samples).collect()
@@ -116,15 +112,9 @@ impl RoundRunner<'_> {
         }
     }
 
-    /// The time that they get after others that took this long: together, the share of the whole.
-    fn time(&self, took: Duration) -> Duration {
-        took / (self.share() - 1)
-    }
-
     /// Such rounds; `None` if there are none.
     fn explaining(&self, schedule: Schedule, time: Duration, round: Duration) -> Option<(Schedule, Duration)> {
-        let explains = !self.turns(schedule).is_empty();
-        shortened(schedule, time, round).filter(|_| explains)
+        (!self.turns(schedule).is_empty()).then(|| shortened(schedule, time, round))
     }
 
     /// The part of the budget that is kept for them; 0 if the fewest need much more of it.
@@ -147,7 +137,8 @@ impl RoundRunner<'_> {
         observer: Observer,
     ) -> Outcome {
         let round = took.div_f64(record.rounds.len().max(1) as f64);
-        let (time, begun) = (self.time(took), Instant::now());
+        // Together with the others, they get their share of the whole.
+        let (time, begun) = (took / (self.share() - 1), Instant::now());
         let Some((schedule, mut length)) = self.explaining(schedule, time, round) else { return Outcome::Completed };
         // A comparison that ended early has time left for the fewest.
         let available = time.max(budget.saturating_sub(took));
@@ -159,18 +150,17 @@ impl RoundRunner<'_> {
             if full || rounds >= MOST_ROUNDS || !self.begin(&turn, schedule) {
                 break;
             }
-            let interruption = &self.settings.session.interruption;
+            let interruption = &self.settings.interruption;
             let warmed = self.cache.before_round(&mut |_, _, _| !interruption.is_requested());
             let measured = warmed.and_then(|()| self.recorded(schedule));
             self.meters.stop_explaining();
             let round = match measured {
                 // Nobody reads their latencies, which are most of a record.
-                Ok(Some(round)) => RoundRecord { latencies: Vec::new(), ..round },
-                Ok(None) => return Outcome::Interrupted,
+                Ok(round) => RoundRecord { latencies: Vec::new(), ..round },
                 Err(error) => return outcome_of(&error),
             };
             length = begun.elapsed() - elapsed;
-            let kept = self.settings.session.saver.append("explaining", &round);
+            let kept = self.settings.saver.append("explaining", &round);
             record.explaining.push(round);
             if let Err(error) = kept {
                 return Outcome::Failed(error.to_string());
@@ -226,7 +216,7 @@ mod tests {
     fn explaining_rounds_have_fewer_of_the_same_blocks() {
         let slices = |blocks| Schedule::Slices { slice_nanos: Nanos(10), warm_up_nanos: Nanos(2), blocks };
         let seconds = Duration::from_secs_f64;
-        let cut = |blocks, time| shortened(slices(blocks), seconds(time), seconds(1.0)).unwrap();
+        let cut = |blocks, time| shortened(slices(blocks), seconds(time), seconds(1.0));
         // Twelve rounds in 2.4 s, of a fifth of the blocks.
         assert_eq!(cut(30, 2.4), (slices(6), seconds(0.2)));
         assert_eq!(cut(30, 10.0), (slices(8), seconds(8.0 / 30.0)), "more rounds rather than longer ones");
@@ -236,8 +226,7 @@ mod tests {
         let whole = Schedule::WholeRounds { slice_nanos: Nanos(10) };
         let of = |schedule| shortened(schedule, seconds(2.4), seconds(1.0));
         for schedule in [whole, Schedule::Executions] {
-            assert_eq!(of(schedule), Some((schedule, seconds(1.0))));
+            assert_eq!(of(schedule), (schedule, seconds(1.0)));
         }
-        assert_eq!(of(Schedule::Boots), None);
     }
 }

@@ -160,8 +160,7 @@ impl RoundRunner<'_> {
             let (out_of_reach, elsewhere) = (command.out_of_reach(), command.is_elsewhere());
             let words = cases.first().map(|case| self.command_plan(*case).command).unwrap_or_default();
             self.note_namespace(&words, elsewhere);
-            let interrupted = || self.interrupted();
-            let (own, total) = command.end(signal, interrupted, |command| point(command, named.as_deref_mut()))?;
+            let (own, total) = command.end(signal, || self.heed(), |command| point(command, named.as_deref_mut()))?;
             let (own, total) = (own.map(|own| own.done), total.counts);
             trials.push(Trial { name, cases, own, course, total, out_of_reach, shares_a_cpu });
         }
@@ -181,9 +180,7 @@ impl RoundRunner<'_> {
         command.thaw(named.as_deref_mut())?;
         while begun.elapsed() < length && command.gone().is_none() {
             std::thread::sleep(POLL_INTERVAL);
-            if self.interrupted() {
-                return Err(Error::Interrupted("before the first round".to_owned()));
-            }
+            self.heed()?;
             course.push(point(command, named.as_deref_mut()));
         }
         let (after, time) = (command.thread_times(), begun.elapsed());

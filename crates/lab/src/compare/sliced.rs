@@ -1,14 +1,15 @@
 //! Rounds of sliced commands: every command of a cell is started frozen, and they take turns, one thawed at a time.
 
 use super::drawn_cpus::{Deck, Drawn};
-use super::sliced_command::{Gone, SlicedCommand, total};
+use super::rehearsal::Rehearsal;
+use super::sliced_command::{Gone, SlicedCommand};
 use super::work_counter::{Source, counted};
 use super::{RoundRunner, Tasks};
 use crate::canary;
 use crate::error::{Error, Result};
 use crate::freezer::{Freezable, Freezer};
-use model::comparison::record::{CommandReading, RoundRecord, Schedule, SliceReading, SliceRecord};
-use model::experiment::{Slices, Work, WorkCounter, hindrance};
+use model::comparison::record::{CommandReading, CommandTotal, RoundRecord, Schedule, SliceReading, SliceRecord};
+use model::experiment::{Slices, Work, hindrance};
 use model::unit::Nanos;
 use model::warning::{Code, Warning, add_once};
 use std::time::{Duration, Instant};
@@ -39,10 +40,7 @@ pub(super) struct SlicedCommands {
     /// One for each command of a cell. Dropped before the freezer, which removes their groups.
     places: Vec<Freezable>,
     _freezer: Freezer,
-    source: Source,
-    pub counter: WorkCounter,
-    /// The rate of each case at work, counts per second, and how long it took to get there.
-    paces: Vec<(f64, Duration)>,
+    pub rehearsed: Rehearsal,
     /// The turns so far of the command of each case; a command of several cases has them at the first.
     turns: Vec<Turns>,
 }
@@ -68,20 +66,19 @@ impl RoundRunner<'_> {
         if rules.states_work() {
             return self.executions(asked, "--ios and --bytes are of whole executions");
         }
-        // A boot measures one arm, which has nobody to take turns with.
         let all_commands = self.experiment.cases.iter().all(|case| matches!(case.work, Work::Command(_)));
-        if arms.len() < 2 || self.experiment.boots.is_some() || !all_commands {
+        if arms.len() < 2 || !all_commands {
             return Ok(Schedule::Executions);
         }
         let prepared = self.experiment.around.prepare.is_some() && asked.is_none();
         if let Some(why) = hindrance(arms, prepared) {
             return self.executions(asked, &why);
         }
-        let freezer = Freezer::open(&self.settings.session.guardian)?;
+        let freezer = Freezer::open(&self.settings.guardian)?;
         let mut places = Vec::new();
         let most = (0..self.experiment.cells.len()).map(|cell| self.commands_of(cell).len()).max().unwrap_or(0);
         for number in 0..most {
-            places.push(freezer.place(&format!("command{number}"), self.settings.session.guardian.processes()?));
+            places.push(freezer.place(&format!("command{number}"), self.settings.guardian.processes()?));
         }
         let rehearsed = match self.rehearse_commands(&mut places)? {
             Ok(rehearsal) => rehearsal,
@@ -97,9 +94,7 @@ impl RoundRunner<'_> {
         self.sliced = Some(SlicedCommands {
             places,
             _freezer: freezer,
-            source: rehearsed.source,
-            counter: rehearsed.counter,
-            paces: rehearsed.paces,
+            rehearsed,
             turns: vec![Turns::default(); experiment.cases.len()],
         });
         Ok(Schedule::SlicedCommands { slice_nanos: Nanos::from(slice), guard_nanos: Nanos::from(guard), blocks })
@@ -166,31 +161,28 @@ impl RoundRunner<'_> {
         Ok(started)
     }
 
-    /// Measures one round; `None` if it was interrupted.
+    /// Measures one round.
     pub(super) fn round_of_sliced_commands(
         &mut self,
         slice: Duration,
         guard: Duration,
         blocks: u32,
-    ) -> Result<Option<RoundRecord>> {
+    ) -> Result<RoundRecord> {
         let Some(mut sliced) = self.sliced.take() else {
             return Err(Error::Refused("sliced commands need a rehearsal".to_owned()));
         };
-        let mut outcome = Ok(true);
         let drawn = self.deck.as_mut().map(|deck| deck.draw(1, &mut self.shuffler)).transpose()?;
         let cpus = drawn.as_ref().map(|drawn| drawn.cpus.clone()).unwrap_or_default();
         let mut measured = RoundRecord { cpus, ..RoundRecord::default() };
-        for cell in self.shuffler.shuffled(0..self.experiment.cells.len()) {
-            outcome = self.round_of_cell(cell, drawn.as_ref(), &mut sliced, (slice, guard, blocks), &mut measured);
-            if !matches!(outcome, Ok(true)) {
-                break;
-            }
-        }
+        let cells = self.shuffler.shuffled(0..self.experiment.cells.len());
+        let outcome = cells.into_iter().try_for_each(|cell| {
+            self.round_of_cell(cell, drawn.as_ref(), &mut sliced, (slice, guard, blocks), &mut measured)
+        });
         self.sliced = Some(sliced);
-        Ok(outcome?.then_some(measured))
+        outcome.map(|()| measured)
     }
 
-    /// Measures one cell, with its commands on one CPU if there is one; `false` if it was interrupted.
+    /// Measures one cell, with its commands on one CPU if there is one.
     fn round_of_cell(
         &mut self,
         cell: usize,
@@ -198,16 +190,14 @@ impl RoundRunner<'_> {
         sliced: &mut SlicedCommands,
         (slice, guard, blocks): (Duration, Duration, u32),
         measured: &mut RoundRecord,
-    ) -> Result<bool> {
-        let SlicedCommands { places, source, paces, turns: histories, .. } = sliced;
+    ) -> Result<()> {
+        let SlicedCommands { places, rehearsed: Rehearsal { source, paces, .. }, turns: histories, .. } = sliced;
         let mut commands = self.start_commands(cell, places, Some(source), drawn.map(|drawn| drawn.cpus.as_slice()))?;
         let _aside = drawn.map(Drawn::step_aside).transpose()?;
         // The rehearsal chose no CPU; this one may be slower.
         let part = if drawn.is_some() { AT_WORK / 2.0 } else { AT_WORK };
         for command in &mut commands {
-            if !self.at_work(command, source, paces, part)? {
-                return Ok(false);
-            }
+            self.at_work(command, source, paces, part)?;
             self.meters.follow(command.process());
         }
         let turns: Vec<Option<(usize, usize)>> = commands
@@ -218,9 +208,7 @@ impl RoundRunner<'_> {
             .collect();
         for _ in 0..blocks {
             for turn in self.shuffler.shuffled(turns.iter().copied()) {
-                if self.interrupted() {
-                    return Ok(false);
-                }
+                self.heed()?;
                 let Some((place, case)) = turn else {
                     std::thread::sleep(guard);
                     // With the same readings as in a slice.
@@ -249,24 +237,24 @@ impl RoundRunner<'_> {
         }
         let signal = self.experiment.rules.end_signal;
         for command in self.shuffler.shuffled(commands) {
-            let cases = command.cases.to_vec();
-            match command.end(signal, || self.interrupted(), |command| command.read(source)) {
-                Ok((own, last)) => measured.commands.push(total(&cases, own, last)),
-                Err(Error::Interrupted(_)) => return Ok(false),
-                Err(error) => return Err(error),
-            }
+            let cases = command.cases.clone();
+            let (own, last) = command.end(signal, || self.heed(), |command| command.read(source))?;
+            // A count of 0 has no scale, so its slices have no costs per I/O.
+            let count = last.count.unwrap_or(0);
+            let (own, own_read) = (own.map(|own| own.done), own.map(|own| own.read));
+            measured.commands.push(CommandTotal { cases, own, own_read, count });
         }
-        Ok(true)
+        Ok(())
     }
 
-    /// Lets a command run until it has a part of the rehearsal's rate; `false` if that was interrupted.
+    /// Lets a command run until it has a part of the rehearsal's rate.
     fn at_work(
         &mut self,
         command: &mut SlicedCommand,
         source: &mut Source,
         paces: &[(f64, Duration)],
         part: f64,
-    ) -> Result<bool> {
+    ) -> Result<()> {
         let pace = command.cases.first().and_then(|case| paces.get(*case)).copied();
         let (rate, took) = pace.unwrap_or((0.0, Duration::ZERO));
         let timeout = LEAST_START_TIMEOUT.max(took * 4);
@@ -276,9 +264,7 @@ impl RoundRunner<'_> {
         let mut earlier = command.read(source);
         loop {
             std::thread::sleep(POLL_INTERVAL);
-            if self.interrupted() {
-                return Ok(false);
-            }
+            self.heed()?;
             if let Some(gone) = command.gone() {
                 return Err(ended_early(command, &gone));
             }
@@ -301,8 +287,7 @@ impl RoundRunner<'_> {
         }
         std::thread::sleep(SETTLE);
         command.look_around();
-        command.freeze(Some(source))?;
-        Ok(true)
+        command.freeze(Some(source))
     }
 
     fn command_slice(

@@ -11,7 +11,7 @@ use crate::placing::pinned;
 use crate::proc_files::pid;
 use crate::shell::{last_line, short};
 use crate::whereabouts;
-use model::comparison::record::{CommandReading, CommandTotal};
+use model::comparison::record::CommandReading;
 use model::experiment::EndSignal;
 use model::record::Done;
 use model::unit::Bytes;
@@ -241,23 +241,21 @@ impl<'a> SlicedCommand<'a> {
     /// Ends it with a signal, waits until it has ended, and returns what it reports and what `watch` read last.
     ///
     /// # Errors
-    /// When it does not end in time, or reports that it failed; `Interrupted` if that is requested meanwhile.
+    /// When it does not end in time, or reports that it failed, or what `heed` returns meanwhile.
     pub fn end<T>(
         mut self,
         signal: EndSignal,
-        interrupted: impl Fn() -> bool,
+        heed: impl Fn() -> Result<()>,
         mut watch: impl FnMut(&mut Self) -> T,
     ) -> Result<(Option<OwnTotal>, T)> {
         // Frozen, so that the reading is exact; what it does until it has ended is little.
         watch(&mut self);
-        self.place.signal_group(number(signal));
+        Signal::from_named_raw(signal as i32).into_iter().for_each(|signal| self.place.signal_group(signal));
         self.thaw(None)?;
         let begun = Instant::now();
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
         while self.wait_status(options).is_none() {
-            if interrupted() {
-                return Err(Error::Interrupted("while a command ended".to_owned()));
-            }
+            heed()?;
             if begun.elapsed() > END_TIMEOUT {
                 return Err(self.failed(&format!(
                     "did not end within {} s after {}; --end-signal names another one",
@@ -308,27 +306,5 @@ impl Drop for SlicedCommand<'_> {
     fn drop(&mut self) {
         // The earlier error is the one to report.
         let _ = self.clear_away();
-    }
-}
-
-/// The total of a command that has ended. A count of 0 has no scale, so its slices have no costs per I/O.
-pub(super) fn total(cases: &[usize], own: Option<OwnTotal>, last: CommandReading) -> CommandTotal {
-    CommandTotal {
-        cases: cases.to_vec(),
-        own: own.map(|own| own.done),
-        own_read: own.map(|own| own.read),
-        count: last.count.unwrap_or(0),
-    }
-}
-
-fn number(signal: EndSignal) -> Signal {
-    match signal {
-        EndSignal::Int => Signal::INT,
-        EndSignal::Term => Signal::TERM,
-        EndSignal::Hup => Signal::HUP,
-        EndSignal::Quit => Signal::QUIT,
-        EndSignal::Usr1 => Signal::USR1,
-        EndSignal::Usr2 => Signal::USR2,
-        EndSignal::Kill => Signal::KILL,
     }
 }

@@ -4,7 +4,7 @@ use super::drawn_cpus::Drawn;
 use super::worker::Assignment;
 use super::worker_process::WorkerProcess;
 use super::{RoundRunner, Tasks};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::whereabouts::{PlacementWatch, Workload, summed};
 use model::comparison::record::{CaseLatency, RoundRecord, Schedule, SliceReading, SliceRecord, SliceWork};
 use model::experiment::ArmPlan;
@@ -83,9 +83,7 @@ impl RoundRunner<'_> {
                 length *= 4;
             };
             slowest = slowest.max(turn);
-            if self.interrupted() {
-                return Err(Error::Interrupted("before the first round".to_owned()));
-            }
+            self.heed()?;
         }
         for worker_process in teams {
             worker_process.finish()?;
@@ -111,13 +109,8 @@ impl RoundRunner<'_> {
         Ok(Schedule::Slices { slice_nanos: Nanos::from(slice), warm_up_nanos: Nanos::from(warm_up), blocks })
     }
 
-    /// Measures one round; `None` if it was interrupted.
-    pub(super) fn round_of_slices(
-        &mut self,
-        slice: Duration,
-        warm_up: Duration,
-        blocks: u32,
-    ) -> Result<Option<RoundRecord>> {
+    /// Measures one round.
+    pub(super) fn round_of_slices(&mut self, slice: Duration, warm_up: Duration, blocks: u32) -> Result<RoundRecord> {
         let drawn = self.draw_cpus()?;
         let mut teams = self.teams()?;
         let _aside = drawn.as_ref().map(Drawn::step_aside).transpose()?;
@@ -130,9 +123,7 @@ impl RoundRunner<'_> {
         for _ in 0..blocks {
             let turns = (0..teams.len()).map(Some).chain([None]);
             for turn in self.shuffler.shuffled(turns) {
-                if self.interrupted() {
-                    return Ok(None);
-                }
+                self.heed()?;
                 match turn.and_then(|case| Some((case, teams.get_mut(case)?))) {
                     Some((case, worker_process)) => {
                         let begins = self.meters.counts_events().then_some(Duration::ZERO);
@@ -158,13 +149,8 @@ impl RoundRunner<'_> {
                 ticks: worker_process.finish()?,
             });
         }
-        Ok(Some(RoundRecord {
-            slices,
-            starts,
-            latencies,
-            cpus: drawn.map(|drawn| drawn.cpus).unwrap_or_default(),
-            ..RoundRecord::default()
-        }))
+        let cpus = drawn.map(|drawn| drawn.cpus).unwrap_or_default();
+        Ok(RoundRecord { slices, starts, latencies, cpus, ..RoundRecord::default() })
     }
 
     /// A warm-up, then a slice of one case.
@@ -192,7 +178,7 @@ impl RoundRunner<'_> {
 
     /// Sleeps for the length of a slice, or until an interruption: a round with a shortened slice does not count.
     pub(super) fn sleep(&self, length: Duration) {
-        self.settings.session.interruption.sleep(length);
+        self.settings.interruption.sleep(length);
     }
 
     /// A worker process for each case, started together, all ready.
@@ -230,7 +216,7 @@ impl RoundRunner<'_> {
         let targets = self.targets.get(case).cloned().unwrap_or_default();
         let (scheduler, placing) = (std::process::id(), self.placing.clone());
         let assignment = Assignment { phase, targets, scheduler, clock_hertz: self.clock.0, placing };
-        WorkerProcess::start(&self.settings.program, &self.name(case), &assignment, self.limit.clone(), &self.processes)
+        WorkerProcess::start(&self.name(case), &assignment, self.limit.clone(), &self.processes)
     }
 }
 

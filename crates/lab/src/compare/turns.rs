@@ -36,17 +36,15 @@ pub(super) fn whole_rounds(asked: Option<Duration>, longest: Option<Duration>) -
 }
 
 impl RoundRunner<'_> {
-    /// One round in which `measure` runs each case once; `None` if it was interrupted.
+    /// One round in which `measure` runs each case once.
     pub(super) fn round_of_turns(
         &mut self,
         measure: impl Fn(&mut Self, usize) -> Result<(SliceRecord, Option<CaseLatency>)>,
-    ) -> Result<Option<RoundRecord>> {
+    ) -> Result<RoundRecord> {
         let turns = (0..self.experiment.cases.len()).map(Some).chain([None]);
         let (mut slices, mut latencies) = (Vec::new(), Vec::new());
         for turn in self.shuffler.shuffled(turns) {
-            if self.interrupted() {
-                return Ok(None);
-            }
+            self.heed()?;
             let Some(case) = turn else {
                 std::thread::sleep(SETTLE);
                 loop {
@@ -62,7 +60,8 @@ impl RoundRunner<'_> {
             latencies.extend(latency);
         }
         // A round with a shortened turn is incomplete.
-        Ok((!self.interrupted()).then_some(RoundRecord { slices, latencies, ..RoundRecord::default() }))
+        self.heed()?;
+        Ok(RoundRecord { slices, latencies, ..RoundRecord::default() })
     }
 
     /// Runs `measure` with the settings of a case's arm on, and switches them off afterwards, also after a failure. For
@@ -80,25 +79,23 @@ impl RoundRunner<'_> {
         and_left(measured, self.toggles.switch_off())
     }
 
-    /// Measures one whole round; `None` if it was interrupted.
-    pub(super) fn whole_round(&mut self, length: Duration) -> Result<Option<RoundRecord>> {
+    /// Measures one whole round.
+    pub(super) fn whole_round(&mut self, length: Duration) -> Result<RoundRecord> {
         let drawn = self.draw_cpus()?;
         let measured = self.round_of_turns(|runner, case| {
             let mut worker_process = runner.worker_process(case, synced)?;
             worker_process.ready()?;
             let _aside = drawn.as_ref().map(Drawn::step_aside).transpose()?;
             let slice = at_once(|| runner.slice(case, &mut worker_process, length, WARM_UP))?;
-            Ok((
-                slice,
-                Some(CaseLatency { case, injected_ns: worker_process.injected(), ticks: worker_process.finish()? }),
-            ))
+            let injected_ns = worker_process.injected();
+            Ok((slice, Some(CaseLatency { case, injected_ns, ticks: worker_process.finish()? })))
         })?;
         let cpus = drawn.map(|drawn| drawn.cpus).unwrap_or_default();
-        Ok(measured.map(|measured| RoundRecord { cpus, ..measured }))
+        Ok(RoundRecord { cpus, ..measured })
     }
 
-    /// Measures one round of executions; `None` if it was interrupted.
-    pub(super) fn round_of_executions(&mut self) -> Result<Option<RoundRecord>> {
+    /// Measures one round of executions.
+    pub(super) fn round_of_executions(&mut self) -> Result<RoundRecord> {
         self.round_of_turns(|runner, case| {
             runner.session.prepare(&runner.cell(case))?;
             Ok((runner.execution(case)?, None))
@@ -162,7 +159,7 @@ impl RoundRunner<'_> {
         let of_network = settings.filter(|setting| network_namespace::is_of_one(&setting.path));
         let counter =
             self.experiment.rules.count.iter().filter(|name| ["net:", "net."].iter().any(|of| name.starts_with(of)));
-        let probes = network_namespace::flags_of_one(&self.settings.session.probes);
+        let probes = network_namespace::flags_of_one(&self.settings.probes);
         let counter = counter.map(|name| format!("--count {name}"));
         let ours: BTreeSet<String> = of_network.map(ToString::to_string).chain(counter).chain(probes).collect();
         let ours: Vec<String> = ours.into_iter().collect();

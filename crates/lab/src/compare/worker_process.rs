@@ -16,7 +16,6 @@ use model::placement::{RanOn, Side};
 use model::unit::{Bytes, Hertz, Nanos, Ticks};
 use std::io::Read;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -39,18 +38,13 @@ pub(super) struct WorkerProcess {
 
 impl WorkerProcess {
     /// Starts a process for `assignment`. [`WorkerProcess::ready`] waits for it, so that several can start together.
-    pub fn start(
-        program: &Path,
-        name: &str,
-        assignment: &Assignment,
-        limit: WaitLimit,
-        processes: &Processes,
-    ) -> Result<Self> {
+    pub fn start(name: &str, assignment: &Assignment, limit: WaitLimit, processes: &Processes) -> Result<Self> {
         let failed = |error| Error::instrument(format!("starting a worker process for {name}"), error);
         let text = serde_json::to_vec(assignment).map_err(|error| failed(error.into()))?;
         let threads = assignment.threads();
         let (words, file) = SharedWords::create(threads * WORDS_PER_THREAD, &text).map_err(failed)?;
-        let mut worker = Command::new(program);
+        // Not the path: another program may replace the file before the next round.
+        let mut worker = Command::new("/proc/self/exe");
         worker.args(["worker", &threads.to_string()]).stdin(file).stdout(Stdio::piped()).stderr(Stdio::piped());
         // Ctrl-C goes to the scheduler, which then ends its workers in order.
         worker.process_group(0);

@@ -8,7 +8,7 @@ mod setup;
 
 use super::counts::{self, MAPPINGS};
 use super::protocol::{
-    ALL_SYMBOLS, ASSIGNMENT, Assignment, Done, MODULE_LIST, MODULE_SYMBOLS, REPLICATE_PARAMETER, Reply, STACK_PARAMETER,
+    ASSIGNMENT, Assignment, Done, MODULE_LIST, REPLICATE_PARAMETER, Reply, STACK_PARAMETER, SYMBOLS,
 };
 use super::stack;
 use crate::error::{Error, Result};
@@ -59,11 +59,7 @@ fn work() -> Result<()> {
     let setup = Setup { options: assignment.mount_options.as_deref().unwrap_or_default(), ..setup };
     stack.attach().try_for_each(|step| setup.perform(step))?;
     let done = measure::measure(stack, &assignment)?;
-    let symbols = match *wanted {
-        ALL_SYMBOLS => symbols(|_| true)?,
-        MODULE_SYMBOLS => symbols(counts::is_of_guest)?,
-        _ => String::new(),
-    };
+    let symbols = if *wanted == SYMBOLS { symbols()? } else { String::new() };
     let ports = ports()?;
     send(&ports, &Reply::Done(Done { symbols_bytes: symbols.len() as u64, ..done }));
     ports.write(symbols.as_bytes());
@@ -84,10 +80,10 @@ fn paused() -> Result<Vec<u8>> {
     ports.read(ASSIGNMENT).ok_or_else(|| Error::Refused("the host passes no assignment".to_owned()))
 }
 
-/// The kernel's functions whose lines `wanted` accepts, and the executable mappings of all processes.
-fn symbols(wanted: fn(&str) -> bool) -> Result<String> {
+/// The kernel's functions, and the executable mappings of all processes.
+fn symbols() -> Result<String> {
     let text = fs::read_to_string("/proc/kallsyms").map_err(|error| Error::instrument("/proc/kallsyms", error))?;
-    let lines = text.lines().filter(|line| counts::is_function(line) && wanted(line));
+    let lines = text.lines().filter(|line| counts::is_function(line));
     let mut kept = lines.fold(String::new(), |kept, line| kept + line + "\n") + MAPPINGS;
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit)) {

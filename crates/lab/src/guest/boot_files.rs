@@ -1,7 +1,7 @@
 //! What a guest boots from, in the cache: the kernel, the first file system with this program, the stack's modules and
 //! programs; and the name of the guest that is saved after its boot.
 
-use super::cache::{self, Cache, InUse, Part};
+use super::cache::{Cache, Part, touch};
 use super::cpio::{Content, Initramfs};
 use super::kernel::Kernel;
 use super::machine::{CPU, MEMORY_MIB};
@@ -16,7 +16,6 @@ use std::fmt::Write;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// Where modules are in a guest.
 const MODULES: &str = "/lib/modules";
@@ -27,8 +26,6 @@ pub(super) struct Image {
     pub kernel: PathBuf,
     /// The first file system.
     pub initramfs: PathBuf,
-    /// Keeps it in the cache.
-    _in_use: Arc<InUse>,
     /// Hash of all that determines it.
     hash: String,
     stack: &'static Stack,
@@ -45,46 +42,18 @@ pub(super) fn make(
     let programs: Vec<Program> = stack.programs().collect();
     let placed = programs::gather(&programs, &stack.library_packages, cache, observe)?;
     let hash = tool::hash(recipe(kernel, stack, emulator, &placed)?.as_bytes());
-    let (initramfs, in_use) = kept_initramfs(cache, hash.get(..16).unwrap_or(&hash), |path| {
+    let name = |ending: &str| format!("{}.{ending}", hash.get(..16).unwrap_or(&hash));
+    let initramfs = cache.entry(Part::GUESTS, &name("cpio"));
+    let written = fs::read_to_string(cache.entry(Part::GUESTS, &name("hash")));
+    if written.is_ok_and(|written| fs::read(&initramfs).is_ok_and(|bytes| tool::hash(&bytes) == written)) {
+        touch(&initramfs);
+    } else {
         observe(format!("making the guest of {} with {}", stack.name, kernel.release));
         let bytes = compose(kernel, stack, &placed)?.bytes()?;
-        fs::write(path, &bytes).map_err(|error| Error::file(path, "writing the guest's first file system", error))?;
-        Ok(tool::hash(&bytes))
-    })?;
-    cache::touch(&initramfs);
-    let _in_use = Arc::new(in_use);
-    Ok(Image { kernel: kernel.image.clone(), initramfs, _in_use, hash, stack })
-}
-
-/// The first file system of this name, which `write` writes unless the cache has it undamaged, and tells its hash. It stays in the cache
-/// while it is in use.
-fn kept_initramfs(
-    cache: &Cache,
-    stem: &str,
-    mut write: impl FnMut(&Path) -> Result<String>,
-) -> Result<(PathBuf, InUse)> {
-    let name = format!("{stem}.cpio");
-    let path = cache.entry(Part::GUESTS, &name);
-    // Another process that makes room in the cache may remove a file that was just made, before this one holds it.
-    for _ in 0..3 {
-        let undamaged = |_: &InUse| {
-            let hash = fs::read_to_string(cache.entry(Part::GUESTS, &format!("{stem}.hash")));
-            hash.is_ok_and(|hash| fs::read(&path).is_ok_and(|bytes| tool::hash(&bytes) == hash))
-        };
-        if let Some(in_use) = InUse::hold(&path).filter(undamaged) {
-            return Ok((path, in_use));
-        }
-        let mut hash = String::new();
-        cache.replace(Part::GUESTS, &name, |path| {
-            hash = write(path)?;
-            Ok(())
-        })?;
-        cache.write(Part::GUESTS, &format!("{stem}.hash"), hash.as_bytes())?;
+        cache.write(Part::GUESTS, &name("cpio"), &bytes)?;
+        cache.write(Part::GUESTS, &name("hash"), tool::hash(&bytes).as_bytes())?;
     }
-    Err(Error::Failed(format!(
-        "{}: another process removes it from the cache of guests each time it is made; raise --cache-limit",
-        path.display()
-    )))
+    Ok(Image { kernel: kernel.image.clone(), initramfs, hash, stack })
 }
 
 /// Everything that the guest is made from, as text: the same text, the same guest.
@@ -166,13 +135,6 @@ const ETC: [(&str, &str); 8] = [
     ("/etc/protocols", "tcp 6 TCP\nudp 17 UDP\n"),
     ("/etc/services", "sunrpc 111/tcp portmapper\nsunrpc 111/udp portmapper\nnfs 2049/tcp\nmountd 20048/tcp\n"),
 ];
-
-impl Image {
-    /// Name of its files in the cache.
-    pub(super) fn stem(&self) -> &str {
-        self.hash.get(..16).unwrap_or(&self.hash)
-    }
-}
 
 /// A guest that is booted once: an image with parameters, perturbed.
 #[derive(Clone, Debug)]

@@ -1,21 +1,18 @@
-//! The cache of guests: a folder with a sub-folder for each kind of entry. An entry is complete or absent. The least recently used
-//! guests are removed when all are too large.
+//! The cache of guests: a folder with a sub-folder for each kind of entry. An entry is complete or absent. Guests that
+//! were not used for long are removed.
 
 use super::tool::Care;
 use crate::error::{Error, Result};
 use crate::guardian::{Guardian, OwnFolder};
-use rustix::fs::{FlockOperation, flock};
-use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
-/// Limit for all guests of the cache, if the user names none.
-pub const LIMIT_BYTES: u64 = 8 << 30;
+/// Guests that were not used for 30 days are removed.
+const UNUSED: Duration = Duration::from_secs(30 * 86_400);
 
 /// Begins the name of a folder in which an entry is being made; the maker's process id follows.
 const PARTIAL: &str = ".partial-";
@@ -29,7 +26,7 @@ impl Part {
     pub const KERNELS: Self = Self("kernels");
     /// Downloaded packages.
     pub const PACKAGES: Self = Self("packages");
-    /// Unpacked packages of programs, and stripped programs.
+    /// Unpacked packages of programs.
     pub const PROGRAMS: Self = Self("programs");
     /// Prepared guests.
     pub const GUESTS: Self = Self("guests");
@@ -58,7 +55,7 @@ impl Cache {
         Ok(Self { care, ..Self::at(&folder)? })
     }
 
-    /// The cache in `folder`, which is made if it is missing. Removes what ended processes left half-made.
+    /// The cache in `folder`, which is made if it is missing. Removes what ended processes left half-made, and guests that were not used for long.
     ///
     /// # Errors
     /// When it cannot be made.
@@ -69,6 +66,7 @@ impl Cache {
             fs::create_dir_all(&folder).map_err(|error| unwritable(&folder, &error))?;
             remove_stale(&folder);
         }
+        remove_unused(&cache.part(Part::GUESTS));
         Ok(cache)
     }
 
@@ -146,48 +144,6 @@ impl Cache {
         }
     }
 
-    /// The guests, those used last first.
-    pub fn guests(&self) -> Vec<Kept> {
-        let mut found: BTreeMap<String, Kept> = BTreeMap::new();
-        for name in self.names(Part::GUESTS) {
-            let Some((stem, ending)) = name.rsplit_once('.') else { continue };
-            // The plugin is small, and part of every guest.
-            let Some(metadata) = fs::metadata(self.entry(Part::GUESTS, &name)).ok().filter(|_| ending != "so") else {
-                continue;
-            };
-            let used = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-            let kept = found.entry(stem.to_owned()).or_insert_with(|| Kept { bytes: 0, used, stem: stem.to_owned() });
-            kept.bytes += metadata.len();
-            kept.used = kept.used.max(used);
-        }
-        let mut found: Vec<Kept> = found.into_values().collect();
-        found.sort_by_key(|kept| std::cmp::Reverse(kept.used));
-        found
-    }
-
-    /// Removes the guests that were not used for the longest time, until all are no larger than `limit`; those that are
-    /// `needed` stay, and those that another process uses. Returns the size of what is left.
-    pub(super) fn trim(&self, limit: u64, needed: &BTreeSet<String>) -> u64 {
-        let guests = self.guests();
-        let mut bytes: u64 = guests.iter().map(|kept| kept.bytes).sum();
-        for kept in guests.iter().rev().filter(|kept| !needed.contains(&kept.stem)) {
-            if bytes > limit && self.remove(kept) {
-                bytes = bytes.saturating_sub(kept.bytes);
-            }
-        }
-        bytes
-    }
-
-    /// Removes the files of a guest, unless a process uses them. Returns whether it did.
-    fn remove(&self, kept: &Kept) -> bool {
-        let begin = format!("{}.", kept.stem);
-        if InUse::any(&self.entry(Part::GUESTS, &format!("{begin}cpio"))) {
-            return false;
-        }
-        self.remove_earlier(Part::GUESTS, &begin, "");
-        true
-    }
-
     fn part(&self, part: Part) -> PathBuf {
         self.folder.join(part.0)
     }
@@ -231,6 +187,16 @@ fn remove_stale(folder: &Path) {
     }
 }
 
+/// Removes the files that were not used for long.
+fn remove_unused(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let used = entry.metadata().and_then(|state| state.modified());
+        if used.is_ok_and(|used| used.elapsed().is_ok_and(|unused| unused > UNUSED)) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
 fn has_ended(process: rustix::process::Pid) -> bool {
     rustix::process::test_kill_process(process) == Err(rustix::io::Errno::SRCH)
 }
@@ -253,42 +219,6 @@ pub(super) fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// A guest in the cache, or a file that guests boot from.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Kept {
-    /// Size of its files.
-    pub bytes: u64,
-    /// When it was used last.
-    pub used: SystemTime,
-    /// Names of its files without their endings.
-    stem: String,
-}
-
-/// A file of the cache that this process uses: no iotoll removes it to make room while this exists.
-#[derive(Debug)]
-pub(super) struct InUse {
-    /// Its lock ends with it, also if iotoll is killed.
-    _locked: File,
-}
-
-impl InUse {
-    /// `None` if the file is absent, or was removed meanwhile.
-    pub(super) fn hold(path: &Path) -> Option<Self> {
-        let file = File::open(path).ok()?;
-        // A file system without locks is no reason to refuse: the file is only unprotected there.
-        let _ = flock(&file, FlockOperation::LockShared);
-        let (held, named) = (file.metadata().ok()?, fs::metadata(path).ok()?);
-        ((held.dev(), held.ino()) == (named.dev(), named.ino())).then_some(Self { _locked: file })
-    }
-
-    /// Whether a process uses the file.
-    fn any(path: &Path) -> bool {
-        File::open(path).is_ok_and(|file| {
-            flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(rustix::io::Errno::WOULDBLOCK)
-        })
-    }
-}
-
 /// Notes that a file is used now.
 pub(super) fn touch(path: &Path) {
     if let Ok(file) = File::options().write(true).open(path) {
@@ -300,7 +230,6 @@ pub(super) fn touch(path: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
 
     fn refused<T>(_: &Path) -> Result<T> {
         Err(Error::Refused("not made".into()))
@@ -360,41 +289,16 @@ mod tests {
     }
 
     #[test]
-    fn the_least_recently_used_are_removed_first() {
+    fn what_was_not_used_for_long_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let cache = Cache::at(folder.path()).unwrap();
         let file = |name: &str| cache.entry(Part::GUESTS, name);
-        for (age, name) in [(10, "old.state"), (20, "oldest.state"), (20, "oldest.symbols"), (30, "needed.state")] {
-            fs::write(file(name), [0; 100]).unwrap();
-            let used = SystemTime::now() - Duration::from_secs(age);
-            File::options().write(true).open(file(name)).unwrap().set_modified(used).unwrap();
+        for name in ["old.state", "used.state", "new.cpio"] {
+            fs::write(file(name), "guest").unwrap();
+            let written = SystemTime::now() - if name == "new.cpio" { UNUSED / 2 } else { UNUSED * 2 };
+            File::options().write(true).open(file(name)).unwrap().set_modified(written).unwrap();
         }
-        fs::write(file("plugin-1.so"), [0; 100]).unwrap();
-        fs::write(file("new.cpio"), [0; 100]).unwrap();
-        let needed = BTreeSet::from(["needed".to_owned()]);
-        assert_eq!(cache.trim(500, &needed), 500);
-        assert_eq!(cache.guests().len(), 4);
-        assert_eq!(cache.trim(499, &needed), 300);
-        assert!(!file("oldest.state").exists() && !file("oldest.symbols").exists() && file("old.state").exists());
-        touch(&file("old.state"));
-        assert_eq!(cache.trim(200, &needed), 200);
-        assert!(!file("new.cpio").exists() && file("old.state").exists());
-        assert_eq!(cache.trim(0, &needed), 100);
-        assert!(file("needed.state").exists() && file("plugin-1.so").exists());
-    }
-
-    #[test]
-    fn a_file_in_use_stays() {
-        let folder = tempfile::tempdir().unwrap();
-        let cache = Cache::at(folder.path()).unwrap();
-        let file = cache.entry(Part::GUESTS, "a.cpio");
-        fs::write(&file, [0; 100]).unwrap();
-        let held = [InUse::hold(&file).unwrap(), InUse::hold(&file).unwrap()];
-        assert_eq!(cache.trim(0, &BTreeSet::new()), 100);
-        assert!(file.exists());
-        drop(held);
-        assert_eq!(cache.trim(0, &BTreeSet::new()), 0);
-        assert!(!file.exists());
-        assert!(InUse::hold(&file).is_none());
+        touch(&file("used.state"));
+        assert_eq!(Cache::at(folder.path()).unwrap().names(Part::GUESTS), ["new.cpio", "used.state"]);
     }
 }

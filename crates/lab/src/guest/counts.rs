@@ -3,7 +3,7 @@
 
 use crate::error::{Error, Result};
 use crate::names::{KERNEL_BEGIN, KernelFunctions, Mapping, Program, UNKNOWN, kernel_function, mapping};
-use model::guest::record::{ChainCount, FunctionCount, InstructionCount};
+use model::guest::record::{FunctionCount, InstructionCount};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -19,7 +19,6 @@ pub(super) fn read(text: &[u8], symbols: &Symbols) -> Result<InstructionCount> {
     let mut count = InstructionCount { total, ..InstructionCount::default() };
     let mut sum = 0;
     let mut functions: BTreeMap<_, FunctionCount> = BTreeMap::new();
-    let mut chains: BTreeMap<String, u64> = BTreeMap::new();
     for line in lines {
         let words: Vec<&str> = line.split(' ').collect();
         let (first, second) =
@@ -28,9 +27,6 @@ pub(super) fn read(text: &[u8], symbols: &Symbols) -> Result<InstructionCount> {
             return Err(Error::Failed("the guest marked two regions; please report this".to_owned()));
         }
         let Some(number): Option<u64> = second else { continue };
-        if let ["chain", _, path] = words.as_slice() {
-            *chains.entry(chain(path, symbols)).or_default() += number;
-        }
         let Ok(address) = u64::from_str_radix(first, 16) else { continue };
         let flagged = |flag: &str| if words.get(2) == Some(&flag) { number } else { 0 };
         let (string, locked) = (flagged("s"), flagged("l"));
@@ -59,42 +55,16 @@ pub(super) fn read(text: &[u8], symbols: &Symbols) -> Result<InstructionCount> {
         )));
     }
     count.functions = functions.into_values().collect();
-    count.chains = chains.into_iter().map(|(calls, count)| ChainCount { calls, count }).collect();
     Ok(count)
-}
-
-fn chain(path: &str, symbols: &Symbols) -> String {
-    let addresses = path.split(';').filter_map(|address| u64::from_str_radix(address, 16).ok());
-    // Calls among programs are one frame: their code cannot be followed through libraries without frame pointers.
-    let name = |address| if address < KERNEL_BEGIN { PROGRAMS } else { symbols.of(address).name };
-    let mut names: Vec<&str> = addresses.map(name).collect();
-    names.dedup_by(|next, before| *next == PROGRAMS && *before == PROGRAMS);
-    if names.is_empty() { "[no call seen]".to_owned() } else { names.join(";") }
 }
 
 /// What programs execute, if it is not known in which file.
 pub(super) const PROGRAMS: &str = "[programs]";
 /// Separates the kernel's symbols from the mappings of processes in what the guest sends.
 pub(super) const MAPPINGS: &str = "= mappings\n";
-/// The begin of the kernel's image, whose place differs from boot to boot.
-const IMAGE: &str = "_text";
-
 /// Whether a line of kallsyms names a function.
 pub(super) fn is_function(line: &str) -> bool {
     kernel_function(line).is_some()
-}
-
-/// Whether a line of kallsyms may differ between two guests of one kernel by more than the image's place.
-pub(super) fn is_of_guest(line: &str) -> bool {
-    kernel_function(line).is_some_and(|(_, name, module)| module.is_some() || name == IMAGE)
-}
-
-/// What a guest sent, as two texts: what it shares with other guests of its kernel, and what is its own.
-pub(super) fn split(text: &str) -> (String, String) {
-    let (kernel, mappings) = text.split_once(MAPPINGS).unwrap_or((text, ""));
-    let (own, shared): (Vec<_>, Vec<_>) = kernel.split_inclusive('\n').partition(|line| is_of_guest(line));
-    let place = own.iter().find(|line| line.trim_end().ends_with(IMAGE)).copied().unwrap_or_default();
-    (place.to_owned() + &shared.concat(), own.concat() + MAPPINGS + mappings)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -118,11 +88,12 @@ pub(super) struct Symbols {
 }
 
 impl Symbols {
-    /// Reads the two parts of what the agent sends ([`split`]): functions of /proc/kallsyms, and the executable lines of each
-    /// /proc/PID/maps. `program` is the file of the guest's /init on the host.
-    pub(super) fn parse((shared, own): (&str, &str), program: &Path) -> Self {
-        let (kernel, mappings) = own.split_once(MAPPINGS).unwrap_or((own, ""));
-        let mut symbols = Self { kernel: kernel_functions(shared, kernel), ..Self::default() };
+    /// Reads what the agent sends: functions of /proc/kallsyms, and the executable lines of each /proc/PID/maps. `program` is the file of the
+    /// guest's /init on the host.
+    pub(super) fn parse(text: &str, program: &Path) -> Self {
+        let (kernel, mappings) = text.split_once(MAPPINGS).unwrap_or((text, ""));
+        let kernel = kernel.lines().filter_map(kernel_function).collect();
+        let mut symbols = Self { kernel, ..Self::default() };
         for line in mappings.lines() {
             let Some((begin, mapping)) = mapping(line) else { continue };
             let path = mapping.path.clone();
@@ -163,22 +134,6 @@ impl Symbols {
     }
 }
 
-/// The functions of a guest whose image may lie elsewhere than that of the guest that the shared part is from.
-fn kernel_functions(shared: &str, own: &str) -> KernelFunctions {
-    let place = |text: &str| {
-        let mut functions = text.lines().filter_map(kernel_function);
-        let (address, ..) = functions.find(|(_, name, module)| *name == IMAGE && module.is_none())?;
-        Some(address)
-    };
-    // If the place of one of the images is not known, its functions are not known.
-    let moved = place(own).zip(place(shared)).map(|(own, shared)| own.wrapping_sub(shared));
-    let shared = moved.into_iter().flat_map(|moved| {
-        let shared = shared.lines().filter_map(kernel_function);
-        shared.map(move |(address, name, module)| (address.wrapping_add(moved), name, module))
-    });
-    shared.chain(own.lines().filter_map(kernel_function)).collect()
-}
-
 /// A file of a guest, as far as the host has it at the same path.
 fn file(path: &str, program: &Path) -> Program {
     Program::read(if path == "/init" { program } else { Path::new(path) })
@@ -193,10 +148,9 @@ mod tests {
 
     #[test]
     fn addresses_become_functions_and_sum_to_the_total() {
-        let symbols = Symbols::parse(("", KALLSYMS), std::path::Path::new("/none"));
-        let text = "region 26\n400000 5\nffffffff81000104 7\nffffffff81000110 3 s\nffffffffc0001004 11 l\n\
-                    chain 20 400000;400100;ffffffff81000100\n";
-        let text = text.replace("region 26", "region 30") + "ffffffff81000100 3\nffffffffc0001000 1 s\n";
+        let symbols = Symbols::parse(KALLSYMS, Path::new("/none"));
+        let text = "region 30\n400000 5\nffffffff81000104 7\nffffffff81000110 3 s\nffffffffc0001004 11 l\n\
+                    ffffffff81000100 3\nffffffffc0001000 1 s\n";
         let count = read(text.as_bytes(), &symbols).unwrap();
         assert_eq!((count.total, count.programs, count.string, count.locked), (30, 5, 4, 11));
         let by_name = |name: &str| count.functions.iter().find(|function| function.name == name).unwrap();
@@ -206,7 +160,6 @@ mod tests {
         assert_eq!(beta.entries, 0, "its first instruction repeats itself");
         assert_eq!(by_name(PROGRAMS).count, 5);
         assert_eq!(count.functions.iter().map(|function| function.count).sum::<u64>(), count.total);
-        assert_eq!(count.chains, [ChainCount { calls: "[programs];alpha".to_owned(), count: 20 }]);
     }
 
     #[test]
@@ -224,7 +177,7 @@ mod tests {
 
     #[test]
     fn kernel_addresses_have_functions_and_modules() {
-        let symbols = Symbols::parse(("", KALLSYMS), Path::new("/none"));
+        let symbols = Symbols::parse(KALLSYMS, Path::new("/none"));
         let kernel = |address| (symbols.of(address).name, symbols.of(address).module);
         assert_eq!(kernel(0xffff_ffff_8100_0104), ("alpha", None));
         assert_eq!(kernel(0xffff_ffff_c000_1004), ("beta", Some("brd")));
@@ -232,17 +185,6 @@ mod tests {
         assert_eq!(kernel(0xffff_ffff_8110_0000), (UNKNOWN, None), "far behind the last function");
         assert_eq!(symbols.of(0x40_0000).name, PROGRAMS);
         assert!(Symbols::default().is_empty() && !symbols.is_empty());
-    }
-
-    #[test]
-    fn a_kernel_that_lies_elsewhere_has_the_same_functions() {
-        let (shared, own) = split(&format!("{KALLSYMS}{MAPPINGS}of one\n"));
-        assert_eq!(own, format!("ffffffff81000000 T _text\nffffffffc0001000 t beta\t[brd]\n{MAPPINGS}of one\n"));
-        let other = format!("ffffffff92000000 T _text\nffffffffc0000000 t beta\t[brd]\n{MAPPINGS}");
-        assert!(other.split(MAPPINGS).next().unwrap().lines().all(is_of_guest));
-        let symbols = Symbols::parse((&shared, &other), Path::new("/none"));
-        assert_eq!(symbols.of(0xffff_ffff_9200_0104).name, "alpha");
-        assert_eq!(symbols.of(0xffff_ffff_c000_0004).module, Some("brd"));
     }
 
     #[inline(never)]
@@ -256,7 +198,7 @@ mod tests {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let own = std::env::current_exe().unwrap();
         let text = format!("{KALLSYMS}{MAPPINGS}{}", maps.replace(own.to_str().unwrap(), "/init"));
-        let symbols = Symbols::parse(("", &text), &own);
+        let symbols = Symbols::parse(&text, &own);
         let place = symbols.of(a_function_to_find as *const () as usize as u64);
         assert!(place.name.ends_with("a_function_to_find"), "{place:?}");
         assert_eq!(place.program, own.file_name().unwrap().to_str());

@@ -1,7 +1,7 @@
 //! The first file system of a guest, as the archive that the kernel unpacks at boot: cpio, format newc
 //! (Documentation/driver-api/early-userspace/buffer-format.rst). The same contents give the same bytes.
 
-use super::tool::unreadable;
+use super::tool;
 use crate::error::{Error, Result};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -21,7 +21,7 @@ const MERGED: [&str; 4] = ["bin", "sbin", "lib", "lib64"];
 pub enum Content {
     /// These bytes.
     Bytes(Vec<u8>),
-    /// What this file of the host contains.
+    /// What this file of the host contains, without debug information.
     Host(PathBuf),
 }
 
@@ -85,7 +85,7 @@ impl Initramfs {
             let content = match content {
                 Content::Bytes(bytes) => bytes,
                 Content::Host(file) => {
-                    owned = std::fs::read(file).map_err(|error| unreadable(file, &error))?;
+                    owned = tool::stripped(tool::read(file)?);
                     &owned
                 }
             };

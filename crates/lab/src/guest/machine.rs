@@ -36,7 +36,6 @@ pub(super) struct Measuring<'a> {
     /// The plugin's library.
     pub plugin: &'a Path,
     pub assignment: &'a [u8],
-    pub chains: bool,
 }
 
 /// A running guest. It ends when dropped.
@@ -79,11 +78,10 @@ impl Machine {
         command.current_dir(folder.path());
         command.args(["-serial", "file:console", "-debugcon", "file:replies", "-qmp", "unix:qmp,server=on,wait=off"]);
         command.args(["-fw_cfg", &format!("name={ASSIGNMENT},file=assignment")]);
-        if let Some(Measuring { plugin, chains, .. }) = measuring {
+        if let Some(Measuring { plugin, .. }) = measuring {
             // A comma ends a path inside an option unless it is doubled.
             let plugin = plugin.display().to_string().replace(',', ",,");
-            let chains = if chains { "on" } else { "off" };
-            command.args(["-plugin", &format!("{plugin},out=counts,chains={chains}"), "-incoming", "unix:incoming"]);
+            command.args(["-plugin", &format!("{plugin},out=counts"), "-incoming", "unix:incoming"]);
         }
         let failed = |error| Error::instrument("the guest's error file", error);
         command.stderr(File::create(at("errors")).map_err(failed)?);

@@ -91,7 +91,7 @@ impl Closure<'_> {
         }
         let (before, after) = soft_dependencies(values("softdep"));
         self.add_wished(&before, name)?;
-        self.modules.push(Module { name: name.to_owned(), bytes: without_debug_information(bytes) });
+        self.modules.push(Module { name: name.to_owned(), bytes: tool::stripped(bytes) });
         self.add_wished(&after, name)
     }
 
@@ -186,24 +186,6 @@ fn read(file: &Path) -> Result<Vec<u8>> {
             tool::output(Command::new(program).arg("-dc").arg(file), &what, "install it", &tool::Care::default())
         }
     }
-}
-
-/// A module without its debug information, which makes a guest ten times as large. Unchanged if the host has no `strip`.
-fn without_debug_information(bytes: Vec<u8>) -> Vec<u8> {
-    if !elf::has_debug_information(&bytes) {
-        return bytes;
-    }
-    let stripped = || {
-        let folder = tempfile::tempdir()?;
-        let file = folder.path().join("module.ko");
-        fs::write(&file, &bytes)?;
-        let status = Command::new("strip").arg("--strip-debug").arg(&file).output()?.status;
-        match status.success() {
-            true => fs::read(&file),
-            false => Err(std::io::Error::other("strip failed")),
-        }
-    };
-    stripped().unwrap_or(bytes)
 }
 
 /// Stands in the user's text for the kernel's release.

@@ -10,8 +10,6 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use xxhash_rust::xxh3::xxh3_64;
 
 /// Folders of programs, the ones that a guest uses first, and where their programs are in a guest.
 const PROGRAM_FOLDERS: [(&str, &str); 4] =
@@ -19,8 +17,6 @@ const PROGRAM_FOLDERS: [(&str, &str); 4] =
 /// Folders in which the loader looks for libraries, of Debian first, then of others (ld.so(8)).
 const LIBRARY_FOLDERS: [&str; 6] =
     ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib"];
-/// Begins the name of a stripped program in the cache.
-const STRIPPED: &str = "stripped-";
 
 /// A program that a guest needs, or a file that a program opens while it runs: a plugin, which no program names as a library that it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,7 +128,6 @@ impl<'a> Gathering<'a> {
                 }
                 waiting.push(self.library(&library, &folders, &host_path, package)?);
             }
-            let host_path = stripped(&host_path, &bytes, self.cache);
             self.placed.insert(guest_path, host_path);
         }
         Ok(())
@@ -194,7 +189,7 @@ impl<'a> Gathering<'a> {
 
     /// The unpacked packages in the cache: package, and name of the entry.
     fn packages(&self) -> Vec<(String, String)> {
-        let names = self.cache.names(Part::PROGRAMS).into_iter().filter(|name| !name.starts_with(STRIPPED));
+        let names = self.cache.names(Part::PROGRAMS).into_iter();
         names.filter_map(|name| Some((name.split_once('_')?.0.to_owned(), name))).collect()
     }
 
@@ -238,26 +233,6 @@ fn below(root: &Path, path: &str) -> Option<PathBuf> {
         }
     }
     None
-}
-
-/// The stripped copy of a file that contains debug information; the file itself if it contains none, or the host cannot
-/// strip it. The copy is kept in the cache until the file changes.
-fn stripped(path: &Path, bytes: &[u8], cache: &Cache) -> PathBuf {
-    if !elf::has_debug_information(bytes) {
-        return path.to_owned();
-    }
-    let copy = || {
-        let own = format!("{STRIPPED}{}-{:016x}-", path.file_name()?.to_str()?, xxh3_64(path.to_str()?.as_bytes()));
-        let name = format!("{own}{}", tool::version(path).ok()?);
-        let made = cache.make(Part::PROGRAMS, &name, |copy| {
-            let ended = Command::new("strip").arg("-o").arg(copy).arg(path).output();
-            let stripped = ended.is_ok_and(|ended| ended.status.success());
-            stripped.then_some(()).ok_or_else(|| Error::Failed("strip failed".into()))
-        });
-        cache.remove_earlier(Part::PROGRAMS, &own, &name);
-        made.ok()
-    };
-    copy().unwrap_or_else(|| path.to_owned())
 }
 
 #[cfg(test)]

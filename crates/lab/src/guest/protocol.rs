@@ -9,14 +9,9 @@ use std::collections::BTreeMap;
 pub const ASSIGNMENT: &str = "opt/iotoll/assignment";
 /// Its size, the same for every assignment: reading it takes the same number of instructions. JSON allows trailing blanks.
 pub const ASSIGNMENT_BYTES: usize = 32 << 10;
-/// The last byte of the assignment if the host wants no symbols.
-pub const NO_SYMBOLS: u8 = b' ';
-/// The last byte of the assignment if the host also wants the kernel's functions. The agent looks at it after the measurement, and
+/// The last byte of the assignment if the host also wants the symbols, otherwise a blank. The agent looks at it after the measurement, and
 /// parses what comes before: a measurement executes the same instructions whether symbols follow or not.
-pub const ALL_SYMBOLS: u8 = b's';
-/// The same if the host knows the functions of the kernel's image, and needs only its place and those of modules: each byte
-/// that a guest sends costs the host a system call.
-pub const MODULE_SYMBOLS: u8 = b'm';
+pub const SYMBOLS: u8 = b's';
 /// The file of the initramfs that lists the modules to load: `PATH PARAMETERS` a line, in order.
 pub const MODULE_LIST: &str = "/iotoll.modules";
 /// The kernel parameters that the agent reads.

@@ -1,18 +1,17 @@
 //! `iotoll guest run`: boots what the cache does not have, restores each guest, measures, and appends to the record.
 
 use super::boot_files::{self, Guest, Image};
-use super::cache::{self, Cache, Part};
+use super::cache::{Cache, Part, touch};
 use super::counts::{self, Symbols};
 use super::kernel::{self, Kernel};
 use super::machine::{CPU, MEMORY_MIB, Machine, Measuring};
 use super::modules;
 use super::programs::own_program;
-use super::protocol::{ALL_SYMBOLS, ASSIGNMENT_BYTES, Assignment, Done, MODULE_SYMBOLS, NO_SYMBOLS};
+use super::protocol::{ASSIGNMENT_BYTES, Assignment, Done, SYMBOLS};
 use super::stack::{self, Expected, Stack};
 use super::tool::{self, Care, Emulator, at_once, enough_space};
 use crate::error::{Error, Result};
 use crate::host;
-use crate::progress::{Observer, Progress};
 use crate::session::outcome_of;
 use crate::store::Saver;
 use model::envelope::{Envelope, Kind};
@@ -23,13 +22,12 @@ use model::origin::CommandLine;
 use model::plan::Medium;
 use model::record::Outcome;
 use model::warning::{Code, Warning, add_once};
+use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 #[derive(Clone, Debug)]
@@ -42,32 +40,26 @@ pub struct Settings {
     pub timeout: Duration,
     /// Boot again also what the cache has.
     pub fresh: bool,
-    /// Limit for all saved guests, in bytes.
-    pub cache_limit: u64,
     /// Saves the record guest by guest.
     pub saver: Saver,
 }
 
-/// Measures a plan.
+/// Measures a plan. `observer` is told what is prepared, and how many guests are done.
 ///
 /// # Errors
 /// When nothing could be measured: no emulator, kernel, module, program; a guest that fails.
-pub fn run(plan: &GuestPlan, settings: &Settings, observer: Observer) -> Result<GuestRecord> {
+pub fn run(plan: &GuestPlan, settings: &Settings, observer: &mut dyn FnMut(String)) -> Result<GuestRecord> {
     let begun = Instant::now();
     let prepared = Prepared::new(plan, settings, observer)?;
     let mut record = GuestRecord { header: prepared.header(), measured: Vec::new(), end: None };
     settings.saver.begin(&record.header.envelope, &record.header)?;
     let mut warnings = Vec::new();
-    let outcome = prepared.each_guest(
-        observer,
-        &mut |measured, caveat| {
-            caveat.into_iter().for_each(|caveat| add_once(&mut warnings, caveat));
-            settings.saver.append("measured", &measured)?;
-            record.measured.push(measured);
-            Ok(())
-        },
-        |guest, points, tell| prepared.measure(guest, points, tell),
-    );
+    let outcome = prepared.each_guest(observer, &mut |(measured, caveat)| {
+        caveat.into_iter().for_each(|caveat| add_once(&mut warnings, caveat));
+        settings.saver.append("measured", &measured)?;
+        record.measured.push(measured);
+        Ok(())
+    });
     let outcome = match outcome {
         Ok(()) => Outcome::Completed,
         Err(error) if record.measured.is_empty() => return Err(error),
@@ -79,31 +71,8 @@ pub fn run(plan: &GuestPlan, settings: &Settings, observer: Observer) -> Result<
     Ok(record)
 }
 
-/// Prepares the guests of a plan: everything but the measurement. Returns their number.
-///
-/// # Errors
-/// As [`run`].
-pub fn prepare(plan: &GuestPlan, settings: &Settings, observer: Observer) -> Result<usize> {
-    let prepared = Prepared::new(plan, settings, observer)?;
-    prepared.each_guest(observer, &mut |_, _| Ok(()), |guest, _, _| {
-        prepared.booted(guest, settings.fresh)?;
-        if prepared.trim() > settings.cache_limit {
-            return Err(Error::Refused(format!(
-                "the guests need more than the {} MiB that --cache-limit allows; raise it, or prepare fewer",
-                settings.cache_limit >> 20
-            )));
-        }
-        Ok(())
-    })?;
-    Ok(prepared.guests.len())
-}
-
-/// What a thread that measures guests tells.
-enum News {
-    Measured(Box<Measured>, Option<Warning>),
-    /// A guest has measured all its points, or failed.
-    Ended(Result<()>),
-}
+/// What a guest counted at a point, and a caveat of it.
+type Counted = (Measured, Option<Warning>);
 
 struct Prepared<'a> {
     plan: &'a GuestPlan,
@@ -116,21 +85,18 @@ struct Prepared<'a> {
     modules: BTreeMap<String, String>,
     /// Each with the points that it measures.
     guests: Vec<(Guest, Vec<usize>)>,
-    /// What must stay in the cache.
-    needed: Mutex<BTreeSet<String>>,
 }
 
 impl<'a> Prepared<'a> {
-    fn new(plan: &'a GuestPlan, settings: &'a Settings, observer: Observer) -> Result<Self> {
+    fn new(plan: &'a GuestPlan, settings: &'a Settings, observer: &mut dyn FnMut(String)) -> Result<Self> {
         let emulator = Emulator::find(&settings.care)?;
         let cache = Cache::open(settings.care.clone())?;
         enough_space(&cache)?;
         let plugin = emulator.plugin(&cache)?;
-        let mut observe = |text: String| observer(Progress::Making { what: &text });
         let mut kernels = BTreeMap::new();
         for point in &plan.points {
-            if !kernels.contains_key(&point.kernel) {
-                kernels.insert(point.kernel.clone(), kernel::locate(&point.kernel, &cache, &mut observe)?);
+            if !kernels.contains_key(&point.place.kernel) {
+                kernels.insert(point.place.kernel.clone(), kernel::locate(&point.place.kernel, &cache, observer)?);
             }
         }
         let mut images: BTreeMap<[&str; 3], Image> = BTreeMap::new();
@@ -143,15 +109,15 @@ impl<'a> Prepared<'a> {
             if settings.care.interruption.is_requested() {
                 return Err(Error::Interrupted("while guests were prepared".to_owned()));
             }
-            let Some(kernel) = kernels.get(&point.kernel) else { continue };
-            let stack = stack::named(&point.stack)?;
+            let Some(kernel) = kernels.get(&point.place.kernel) else { continue };
+            let stack = stack::named(&point.place.stack)?;
             if let Some(options) = point.mount_options.as_ref().filter(|_| !stack.takes_mount_options()) {
                 return Err(Error::Refused(format!(
                     "mount options '{options}': stack '{}' takes none; leave them out for it",
                     stack.name
                 )));
             }
-            let key = [&point.kernel, &point.module, &point.stack].map(String::as_str);
+            let key = [&point.place.kernel, &point.module, &point.place.stack].map(String::as_str);
             let image = match images.entry(key) {
                 Entry::Occupied(image) => image.into_mut(),
                 Entry::Vacant(place) => {
@@ -160,14 +126,19 @@ impl<'a> Prepared<'a> {
                         modules.insert(module.to_string(), tool::hash(&tool::read(&module.file)?));
                     }
                     let kernel = &Kernel { replaced, ..kernel.clone() };
-                    place.insert(boot_files::make(kernel, stack, &emulator.name, &cache, &mut observe)?)
+                    place.insert(boot_files::make(kernel, stack, &emulator.name, &cache, observer)?)
                 }
             };
             let with = if point.module.is_empty() { String::new() } else { format!(" with {}", point.module) };
             let guest = Guest {
-                what: format!("the guest of {} on {}{with}, replicate {}", point.stack, kernel.release, replicate + 1),
+                what: format!(
+                    "the guest of {} on {}{with}, replicate {}",
+                    point.place.stack,
+                    kernel.release,
+                    replicate + 1
+                ),
                 image: image.clone(),
-                parameters: point.parameters.clone(),
+                parameters: point.place.parameters.clone(),
                 replicate,
             };
             match guests.iter_mut().find(|(other, _)| other.name() == guest.name()) {
@@ -175,9 +146,7 @@ impl<'a> Prepared<'a> {
                 None => guests.push((guest, vec![number])),
             }
         }
-        let names = guests.iter().flat_map(|(guest, _)| [guest.name(), guest.image.stem().to_owned()]);
-        let needed = Mutex::new(names.collect());
-        Ok(Self { plan, settings, cache, emulator, plugin, kernels, modules, guests, needed })
+        Ok(Self { plan, settings, cache, emulator, plugin, kernels, modules, guests })
     }
 
     fn header(&self) -> Header {
@@ -197,14 +166,9 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    /// Does `work` for each guest, as many at once as there are CPUs and memory for. `work` tells each result at once, so that
-    /// a guest that fails later loses none; `keep` gets them as they come.
-    fn each_guest(
-        &self,
-        observer: Observer,
-        keep: &mut dyn FnMut(Measured, Option<Warning>) -> Result<()>,
-        work: impl Fn(&Guest, &[usize], &Sender<News>) -> Result<()> + Sync,
-    ) -> Result<()> {
+    /// Measures each guest, as many at once as there are CPUs and memory for. `keep` gets each result as it comes, so that a guest that
+    /// fails later loses none.
+    fn each_guest(&self, observer: &mut dyn FnMut(String), keep: &mut dyn FnMut(Counted) -> Result<()>) -> Result<()> {
         let interruption = &self.settings.care.interruption;
         let total = self.guests.len();
         let at_once = at_once()?.min(total.max(1));
@@ -215,31 +179,32 @@ impl<'a> Prepared<'a> {
         let mut outcome = Ok(());
         std::thread::scope(|scope| {
             for _ in 0..at_once {
-                let (own, next, failed, work) = (tell.clone(), &next, &failed, &work);
+                let (own, next, failed) = (tell.clone(), &next, &failed);
                 let worker = move || {
                     while let Some((guest, points)) = self.guests.get(next.fetch_add(1, Ordering::Relaxed)) {
                         if failed.load(Ordering::Relaxed) || interruption.is_requested() {
                             return;
                         }
-                        let ended = work(guest, points, &own);
+                        let ended = self.measure(guest, points, &own);
                         failed.fetch_or(ended.is_err(), Ordering::Relaxed);
-                        let _ = own.send(News::Ended(ended));
+                        let _ = own.send(ended.map(|()| None));
                     }
                 };
                 if let Err(error) = std::thread::Builder::new().spawn_scoped(scope, worker) {
-                    let _ = tell.send(News::Ended(Err(Error::instrument("starting a thread for a guest", error))));
+                    let _ = tell.send(Err(Error::instrument("starting a thread for a guest", error)));
                 }
             }
             drop(tell);
             let mut done = 0;
             for news in news {
-                let result = match news {
-                    News::Measured(measured, caveat) => keep(*measured, caveat),
-                    News::Ended(ended) => ended.map(|()| {
+                let result = news.and_then(|counted| match counted {
+                    Some(counted) => keep(counted),
+                    None => {
                         done += 1;
-                        observer(Progress::Guests { done, of: total });
-                    }),
-                };
+                        observer(format!("{done} of {total} guests"));
+                        Ok(())
+                    }
+                });
                 if result.is_err() {
                     failed.store(true, Ordering::Relaxed);
                     outcome = std::mem::replace(&mut outcome, Ok(())).and(result);
@@ -265,8 +230,8 @@ impl<'a> Prepared<'a> {
     /// The guest restored, with an assignment. If its file is damaged or another process has removed it, it boots again.
     fn restored(&self, guest: &Guest, assignment: &[u8]) -> Result<Machine> {
         let restore = |saved: PathBuf| {
-            cache::touch(&saved);
-            let measuring = Measuring { plugin: &self.plugin, assignment, chains: self.plan.chains };
+            touch(&saved);
+            let measuring = Measuring { plugin: &self.plugin, assignment };
             Machine::restore(guest, self.settings, measuring, &saved)
         };
         match restore(self.booted(guest, false)?) {
@@ -275,62 +240,40 @@ impl<'a> Prepared<'a> {
         }
     }
 
-    fn needed(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        self.needed.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Keeps the saved guests within their limit. Returns their size.
-    fn trim(&self) -> u64 {
-        self.cache.trim(self.settings.cache_limit, &self.needed())
-    }
-
-    /// Symbols that the cache has, if it has all of them: of a guest, or what the guests of an image share.
+    /// Symbols of a guest, if the cache has all of them.
     fn known_symbols(&self, name: &str) -> Option<String> {
         let text = fs::read_to_string(self.cache.entry(Part::GUESTS, &format!("{name}.symbols"))).ok()?;
         let (size, symbols) = text.split_once(" bytes\n")?;
         (size.parse() == Ok(symbols.len())).then(|| symbols.to_owned())
     }
 
-    /// Puts symbols into the cache. Without them there, the next guest sends them again.
-    fn keep_symbols(&self, name: &str, text: String) -> String {
-        let kept = format!("{} bytes\n{text}", text.len());
-        let _ = self.cache.write(Part::GUESTS, &format!("{name}.symbols"), kept.as_bytes());
-        text
-    }
-
     /// Measures the points of a guest.
-    fn measure(&self, guest: &Guest, points: &[usize], tell: &Sender<News>) -> Result<()> {
+    fn measure(&self, guest: &Guest, points: &[usize], tell: &Sender<Result<Option<Counted>>>) -> Result<()> {
         self.booted(guest, self.settings.fresh)?;
         for number in points {
             let Some(point) = self.plan.points.get(*number) else { continue };
-            let (measured, caveat) = self.measured(guest, *number, point)?;
-            let _ = tell.send(News::Measured(Box::new(measured), caveat));
+            let _ = tell.send(Ok(Some(self.measured(guest, *number, point)?)));
         }
-        self.needed().remove(&guest.name());
-        self.trim();
         Ok(())
     }
 
-    fn measured(&self, guest: &Guest, number: usize, point: &Point) -> Result<(Measured, Option<Warning>)> {
+    fn measured(&self, guest: &Guest, number: usize, point: &Point) -> Result<Counted> {
         let functions = self.plan.functions;
-        let (name, image) = (guest.name(), guest.image.stem());
-        let shared = self.known_symbols(image).filter(|_| functions);
-        let own = self.known_symbols(&name).filter(|_| shared.is_some());
-        let wanted = match (functions, &shared, &own) {
-            (false, ..) | (true, Some(_), Some(_)) => NO_SYMBOLS,
-            (true, Some(_), None) => MODULE_SYMBOLS,
-            (true, None, _) => ALL_SYMBOLS,
-        };
+        let name = guest.name();
+        let known = self.known_symbols(&name).filter(|_| functions);
+        let wanted = functions && known.is_none();
         let (done, counted, sent) = self.restored(guest, &assignment(point, wanted)?)?.finish()?;
-        let symbols = if functions {
-            let (more, sent) = counts::split(&String::from_utf8_lossy(&sent));
-            let shared = shared.unwrap_or_else(|| self.keep_symbols(image, more));
-            let own = own.unwrap_or_else(|| self.keep_symbols(&name, sent));
-            Symbols::parse((&shared, &own), &own_program()?)
-        } else {
-            Symbols::default()
+        let sent = String::from_utf8_lossy(&sent);
+        if wanted {
+            // Without them there, the next measurement sends them again.
+            let kept = format!("{} bytes\n{sent}", sent.len());
+            let _ = self.cache.write(Part::GUESTS, &format!("{name}.symbols"), kept.as_bytes());
+        }
+        let symbols = match functions {
+            true => Symbols::parse(known.as_deref().unwrap_or(&sent), &own_program()?),
+            false => Symbols::default(),
         };
-        let caveat = proven(stack::named(&point.stack)?, point, &done, &guest.what)?;
+        let caveat = proven(stack::named(&point.place.stack)?, point, &done, &guest.what)?;
         let measured = Measured {
             point: number,
             replicate: guest.replicate,
@@ -385,14 +328,14 @@ fn proven(stack: &'static Stack, point: &Point, done: &Done, what: &str) -> Resu
         let message = format!(
             "job '{}' on stack '{}': {name} is {value} for {} I/Os; the guest's page cache served the others, and the figure is \
              not the cost of the stack; use direct=1 to measure it",
-            point.job, stack.name, done.ios
+            point.place.job, stack.name, done.ios
         );
         Warning::new(Code::StackNotReached, message)
     }))
 }
 
-/// The assignment of a point, of the size that all have, and the symbols that are wanted.
-fn assignment(point: &Point, wanted: u8) -> Result<Vec<u8>> {
+/// The assignment of a point, of the size that all have, and whether symbols are wanted.
+fn assignment(point: &Point, symbols: bool) -> Result<Vec<u8>> {
     let assignment = Assignment {
         phase: point.phase.clone(),
         sysctls: point.sysctls.clone(),
@@ -408,6 +351,6 @@ fn assignment(point: &Point, wanted: u8) -> Result<Vec<u8>> {
         )));
     }
     text.resize(ASSIGNMENT_BYTES - 1, b' ');
-    text.push(wanted);
+    text.push(if symbols { SYMBOLS } else { b' ' });
     Ok(text)
 }

@@ -4,6 +4,7 @@
 use super::cache::{Cache, Part};
 use super::machine::{MEMORY_MIB, QEMU};
 use crate::bounded_file::{self, LONGEST_FILE};
+use crate::elf;
 use crate::error::{Error, Result};
 use crate::guardian::Guardian;
 use crate::interruption::Interruption;
@@ -84,6 +85,24 @@ pub(super) fn unreadable(path: &Path, error: &io::Error) -> Error {
 /// The contents of a file of the host that is a program, a library or a module.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>> {
     bounded_file::read(path, LONGEST_FILE).map_err(|error| unreadable(path, &error))
+}
+
+/// A program, a library or a module without its debug information, which makes a guest ten times as large. Unchanged if the host has no `strip`.
+pub(super) fn stripped(bytes: Vec<u8>) -> Vec<u8> {
+    if !elf::has_debug_information(&bytes) {
+        return bytes;
+    }
+    let stripped = || {
+        let folder = tempfile::tempdir()?;
+        let file = folder.path().join("file");
+        fs::write(&file, &bytes)?;
+        let status = Command::new("strip").arg("--strip-debug").arg(&file).output()?.status;
+        match status.success() {
+            true => fs::read(&file),
+            false => Err(io::Error::other("strip failed")),
+        }
+    };
+    stripped().unwrap_or(bytes)
 }
 
 /// A hash as text.

@@ -94,7 +94,7 @@ impl Running {
         let Some(fill) = &service.fill else { return Ok(()) };
         let what = format!("filling service '{}'", self.name);
         let processes = settings.guardian.passing_processes()?;
-        shell::run_while(&what, &what, &in_shell(fill, &settings.program), limit, &processes)?.succeeded(&what, fill)
+        shell::run_while(&what, &what, (&in_shell(fill, &settings.program), fill), limit, &processes)
     }
 
     /// Watches for its exit, which ends the measurement.

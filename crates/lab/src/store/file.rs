@@ -6,11 +6,9 @@ use crate::bounded_file;
 use crate::error::{Error, Result};
 use model::envelope::{Envelope, Kind, SCHEMA};
 use model::kind::{Extent, Misplaced, Recorded};
-use rustix::fs::FlockOperation;
-use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -30,36 +28,11 @@ impl RecordFile {
     /// Makes an empty file in `folder`, which must not contain a record.
     ///
     /// # Errors
-    /// When it cannot be made, or another process has locked it.
+    /// When it cannot be made.
     pub fn create(folder: &Path) -> Result<Self> {
         let path = folder.join(RECORD);
         let file = File::create_new(&path).map_err(|error| Error::record(&path, "creating the record", error))?;
-        lock(&file, &path)?;
         Ok(Self { file, path, length: 0 })
-    }
-
-    /// Continues the record at `path`, its folder or its file, without an incomplete last line. The file stays
-    /// unchanged if `check` refuses the record.
-    ///
-    /// # Errors
-    /// When there is no record of this kind, another process has locked it, or `check` refuses it.
-    pub fn resume<R: Recorded>(path: &Path, check: impl FnOnce(&R) -> Result<()>) -> Result<(Self, R)> {
-        // Lock before reading, because the process that has the lock changes the record. An error of opening is
-        // reported below.
-        let opened = File::options().read(true).write(true).open(file_at(path));
-        if let Ok(file) = &opened {
-            lock(file, path)?;
-        }
-        let Loaded { path, record, length, .. } = read::<R>(path, Method::This)?;
-        check(&record)?;
-        let failed = |error| Error::record(&path, "continuing the record", error);
-        let file = opened.map_err(failed)?;
-        let length = cut(&file, length).map_err(failed)?;
-        Ok((Self { file, path, length }, record))
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Removes it, unless another file lies at its path.
@@ -113,30 +86,6 @@ pub(super) fn write_whole(
     line(writer, key, body)
 }
 
-/// Locks the record for this process, until the file is closed.
-fn lock(file: &File, path: &Path) -> Result<()> {
-    match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
-        Err(Errno::WOULDBLOCK) => Err(Error::Refused(format!(
-            "{}: another iotoll is measuring this experiment; wait until it has ended",
-            path.display()
-        ))),
-        // Measure even if the file system has no locks.
-        _ => Ok(()),
-    }
-}
-
-/// Cuts a file to the part that was read, and ends it with a newline. Returns the new length.
-fn cut(mut file: &File, length: u64) -> io::Result<u64> {
-    file.set_len(length)?;
-    let mut last = [0];
-    file.seek(SeekFrom::Start(length.saturating_sub(1)))?;
-    file.read_exact(&mut last)?;
-    // The newline may be missing after a crash, or after an edit.
-    let end: &[u8] = if last == *b"\n" { b"" } else { b"\n" };
-    file.write_all(end)?;
-    Ok(length + end.len() as u64)
-}
-
 /// The file of the record at `path`, a folder or a file.
 fn file_at(path: &Path) -> PathBuf {
     if path.is_dir() { path.join(RECORD) } else { path.to_owned() }
@@ -156,9 +105,7 @@ enum Method {
 struct Loaded<R> {
     path: PathBuf,
     record: R,
-    /// Length of the lines that were used, in bytes.
-    length: u64,
-    /// Number of the last of them.
+    /// Number of the last line that was used.
     last_line: usize,
     /// Whether an incomplete line follows.
     is_cut: bool,
@@ -173,7 +120,7 @@ pub fn kind_at(path: &Path) -> Result<Kind> {
     let text = text_of(&path, GIVE_ANY)?;
     let refused = |why: String| Error::Refused(format!("{}: {why}", path.display()));
     let envelope =
-        lines(&text).next().map_or(Err(format!("is empty; {GIVE_ANY}")), |(_, line, _)| envelope(line, GIVE_ANY));
+        lines(&text).next().map_or(Err(format!("is empty; {GIVE_ANY}")), |(_, line)| envelope(line, GIVE_ANY));
     let envelope = envelope.map_err(refused)?;
     Kind::named(&envelope.kind).ok_or_else(|| {
         refused(format!(
@@ -233,13 +180,13 @@ fn read<R: Recorded>(path: &Path, method: Method) -> Result<Loaded<R>> {
     let refused = |why: String| Error::Refused(format!("{}: {why}", path.display()));
     let text = text_of(&path, &mend)?;
     let mut lines = lines(&text).peekable();
-    let (_, first, mut length) = lines.next().ok_or_else(|| refused(format!("is empty; {mend}")))?;
+    let (_, first) = lines.next().ok_or_else(|| refused(format!("is empty; {mend}")))?;
     let envelope = envelope(first, &mend).map_err(refused)?;
     is_wanted(&envelope, R::KIND, method).map_err(|why| refused(format!("{why}; {mend}")))?;
     let damaged =
         |number: usize, how: String| refused(format!("line {number}: {how}; remove it and all lines after it"));
     let (mut bodies, mut numbers, mut is_cut) = (Vec::new(), Vec::new(), false);
-    while let Some((number, line, end)) = lines.next() {
+    while let Some((number, line)) = lines.next() {
         match serde_json::from_slice::<R::Line>(line) {
             Ok(body) => bodies.push(body),
             // The measurement ended while this line was being written.
@@ -259,14 +206,13 @@ fn read<R: Recorded>(path: &Path, method: Method) -> Result<Loaded<R>> {
             Err(error) => return Err(damaged(number, format!("is damaged: {}", excerpt(&error)))),
         }
         numbers.push(number);
-        length = end;
     }
     let record = R::assemble(envelope, bodies).map_err(|Misplaced { line, why }| match numbers.get(line) {
         Some(number) if line > 0 => damaged(*number, why),
         number => refused(format!("line {}: {why}; {mend}", number.copied().unwrap_or(numbers.len() + 2))),
     })?;
     let last_line = numbers.last().copied().unwrap_or(1);
-    Ok(Loaded { path, record, length: length as u64, last_line, is_cut })
+    Ok(Loaded { path, record, last_line, is_cut })
 }
 
 fn text_of(path: &Path, mend: &str) -> Result<Vec<u8>> {
@@ -276,14 +222,9 @@ fn text_of(path: &Path, mend: &str) -> Result<Vec<u8>> {
     text.map_err(|error| Error::Refused(format!("{}: reading the record: {error}; {mend}", path.display())))
 }
 
-/// The lines that are not empty: number (from 1), bytes, and end offset.
-fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8], usize)> {
-    let mut end = 0;
-    let lines = text.split_inclusive(|byte| *byte == b'\n').zip(1..).map(move |(line, number)| {
-        end += line.len();
-        (number, line.trim_ascii(), end)
-    });
-    lines.filter(|(_, line, _)| !line.is_empty())
+/// The lines that are not empty, with their numbers from 1.
+fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
+    (1..).zip(text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii)).filter(|(_, line)| !line.is_empty())
 }
 
 /// The first line, for parsing.

@@ -2,15 +2,12 @@
 
 use super::plan::{self, BlastPlan, LONGEST_PAYLOAD, MOST_BATCHED, Method, PublishedPackets};
 use crate::experiment_kind::ExperimentKind;
-use crate::toml_file;
 use serde::Deserialize;
 
 /// The contents of a file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    #[serde(rename = "kind")]
-    _kind: String,
     payload: Option<u32>,
     batch: Option<u32>,
     method: Option<String>,
@@ -27,9 +24,7 @@ struct File {
 /// # Errors
 /// One line, with the file's name and what is wrong.
 pub fn parse(name: &str, text: &str, plan: BlastPlan) -> Result<BlastPlan, String> {
-    ExperimentKind::Blast.require(name, text)?;
-    let file: File = toml_file::parse(name, text)?;
-    filled(file, plan).map_err(|why| format!("{name}: {why}"))
+    filled(ExperimentKind::Blast.parse(name, text)?, plan).map_err(|why| format!("{name}: {why}"))
 }
 
 fn filled(file: File, mut plan: BlastPlan) -> Result<BlastPlan, String> {
@@ -83,6 +78,7 @@ fn read<T>(key: &str, text: Option<String>, parse: fn(&str) -> Result<T, String>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::toml_file;
     use crate::unit::Nanos;
 
     fn plan() -> BlastPlan {
@@ -126,7 +122,7 @@ mod tests {
             ("method = \"none\"", "x.toml: method = \"none\": expected sendto, "),
             ("batch = 65\nmethod = \"gso\"", "x.toml: batch 65: gso sends at most 64 packets of 5 bytes"),
             ("payload = 70000", "x.toml: payload = 70000: expected 0 to 65507"),
-            ("rounds = 3", "x.toml:2: unknown field `rounds`, expected one of `kind`, "),
+            ("rounds = 3", "x.toml:2: unknown field `rounds`, expected one of `payload`, "),
             ("task_cpu = \"0\"", "only ring-task"),
             (
                 "[[published]]\nmethod = \"gso\"\nsubmitters = 1\nkpps = \"1+0\"\nsource = \"\"",

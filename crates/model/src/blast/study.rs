@@ -150,9 +150,6 @@ fn divided(header: &Header, host: &Host, sums: &Rounds, rounds: &[RoundRecord]) 
         cost.accounts.sort_by_key(|account| account.kind.is_none());
         cost.events.sort_by(|one, other| size(&other.per_io).total_cmp(&size(&one.per_io)));
     }
-    let uncounted = header.events.as_ref().filter(|_| explanation.event_family.is_none());
-    let too_few = "too few rounds counted them; use a longer --duration, or more --rounds";
-    explanation.events_reason = uncounted.map(|events| events.refusal().unwrap_or(too_few).to_owned());
     explanation.unexplained = explained::reason(&header.meters).filter(|_| rounds.is_empty());
     (explanation, costs)
 }
@@ -260,7 +257,7 @@ fn caveats(record: &BlastRecord, rounds: &[RoundRecord], sums: &Rounds, finding:
         add(Code::RemoteReceiver, message.to_owned());
     }
     if finding.meter.is_none() {
-        add(Code::MeterUnavailable, why_unmetered(rounds, &record.header.host).to_owned());
+        add(Code::MeterUnavailable, why_unmetered(rounds, &record.header.meters).to_owned());
     } else if let Some(busy) = sums.never_idle() {
         let message = format!(
             "the machine was {:.0} % busy without packets, so their cost cannot be told from that of others; end other programs",

@@ -47,9 +47,9 @@ fn labels(cells: &[Cell]) -> String {
 
 /// Adds the comparison with a stored record to the finding of a record.
 pub(crate) fn stand_beside(finding: &mut CompareFinding, record: &CompareRecord, stored: &Stored<CompareRecord>) {
-    let now = Session::of(record);
+    let now = Session::of(record, None);
     // Meters differ in what they count as busy, so both sessions are read with the meter of now.
-    let then = Session::by(&stored.record, now.sums.meter);
+    let then = Session::of(&stored.record, Some(now.sums.meter));
     let arms = &record.header.experiment.arms;
     // A result that is withheld because it covers two regimes is withheld here too.
     let answers = now.answers && then.answers;
@@ -75,17 +75,12 @@ struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// With the meter that the study chooses.
-    fn of(record: &'a CompareRecord) -> Self {
+    /// With the meter that the study chooses, or with a given one, which may be none.
+    fn of(record: &'a CompareRecord, given: Option<Option<Meter>>) -> Self {
         let counted = RoundsOfTheAnswer::of(record);
-        Self { experiment: &record.header.experiment, answers: counted.answers(), sums: counted.rounds() }
-    }
-
-    /// With a given meter.
-    fn by(record: &'a CompareRecord, meter: Option<Meter>) -> Self {
-        let counted = RoundsOfTheAnswer::of(record);
-        let sums = counted.rounds_by(meter);
-        Self { experiment: &record.header.experiment, sums, answers: counted.answers() }
+        let answers = counted.answers();
+        let sums = if let Some(meter) = given { counted.rounds_by(meter) } else { counted.rounds() };
+        Self { experiment: &record.header.experiment, sums, answers }
     }
 
     /// The level of an arm in a cell. `None` if it was not measured, and for percentiles, which are not ratios of sums.
@@ -157,7 +152,6 @@ fn schedule(schedule: Schedule) -> &'static str {
         Schedule::WholeRounds { .. } => "whole rounds",
         Schedule::SlicedCommands { .. } => "slices of commands",
         Schedule::Executions => "executions",
-        Schedule::Boots => "boots",
     }
 }
 

@@ -11,7 +11,7 @@ use crate::kind::Head;
 use crate::page_cache::CacheState;
 use crate::placement::CasePlacement;
 use crate::probe::Kind;
-use crate::record::{Canaries, Host};
+use crate::record::Canaries;
 use crate::scaling::ScalabilityFinding;
 use crate::stats::{Estimate, Verdict};
 use serde::{Deserialize, Serialize};
@@ -46,19 +46,14 @@ pub struct CompareFinding {
     /// What explaining rounds found.
     #[serde(flatten)]
     pub explanation: Explanation,
-    /// Largest fraction of rounds that may be in a state of which these rounds show nothing, with 95 % confidence, if each round draws its
-    /// state anew: 1 − 0.05^(1/R), R rounds less those that an evident correlation takes away. "No difference" holds except for such states.
-    pub unseen_fraction: Option<f64>,
-    /// The same for a state that lasts for five rounds at a time, which are one draw: 1 − 0.05^(5/R).
-    pub unseen_in_spells_fraction: Option<f64>,
+    /// What these rounds do not show.
+    #[serde(flatten)]
+    pub unseen: Unseen,
     /// The comparisons, one for each cell and each arm except the baseline, grouped by cell.
     pub cells: Vec<CellFinding>,
-    /// Crossovers along each numeric axis: where the candidate becomes better than the baseline.
-    pub crossovers: Vec<CrossoverFinding>,
-    /// Cost of an I/O as a function of its size for each arm: c0 + c1 × bytes.
-    pub lines: Vec<LineFinding>,
-    /// The rate of each arm as a function of its submitters, if their number was swept over three values or more.
-    pub scalability: Vec<ScalabilityFinding>,
+    /// What follows from several cells.
+    #[serde(flatten)]
+    pub sweep: SweepFinding,
     /// Results of the baseline compared with itself (`--aa`): the resolution of this machine.
     pub noise_floor: Option<NoiseFloor>,
     /// Margin, precision and budget.
@@ -81,10 +76,29 @@ pub struct CompareFinding {
     pub counting_fraction: Option<f64>,
     /// The CPUs on which each case ran, if two of its threads were busy; ordered by cell, then arm.
     pub placement: Vec<CasePlacement>,
-    /// The measured boots in order, if arms are boots.
-    pub boots: Vec<BootFinding>,
     /// The work of each arm in each cell.
     pub cases: Vec<CasePlan>,
+}
+
+/// States of the machine of which rounds show nothing, with 95 % confidence. "No difference" holds except for them.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct Unseen {
+    /// Largest fraction of rounds that may be in such a state, if each round draws its state anew: 1 − 0.05^(1/R), R rounds less those
+    /// that an evident correlation takes away.
+    pub unseen_fraction: Option<f64>,
+    /// The same for a state that lasts for five rounds at a time, which are one draw: 1 − 0.05^(5/R).
+    pub unseen_in_spells_fraction: Option<f64>,
+}
+
+/// What follows from several cells of a sweep.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct SweepFinding {
+    /// Crossovers along each numeric axis: where the candidate becomes better than the baseline.
+    pub crossovers: Vec<CrossoverFinding>,
+    /// Cost of an I/O as a function of its size for each arm: c0 + c1 × bytes.
+    pub lines: Vec<LineFinding>,
+    /// The rate of each arm as a function of its submitters, if their number was swept over three values or more.
+    pub scalability: Vec<ScalabilityFinding>,
 }
 
 /// The two families of comparisons.
@@ -118,23 +132,6 @@ pub struct ArmFinding {
     pub plan: ArmPlan,
     /// Busy work added to each I/O (`inject_ns`): the mean over rounds and cells; `null` if there is none.
     pub injected_ns: Option<Injected>,
-}
-
-/// One boot of an arm.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct BootFinding {
-    /// Index of the round, from 0.
-    pub round: usize,
-    /// Name of the arm.
-    pub arm: String,
-    /// The kernel's boot ID.
-    pub boot_id: String,
-    /// Start of its measurement, in seconds since 1970.
-    pub started_unix_seconds: f64,
-    /// The machine as booted.
-    pub host: Host,
-    /// Speeds of canary operations.
-    pub canaries: Canaries,
 }
 
 /// The page cache condition of the comparison.
@@ -407,15 +404,4 @@ pub struct Environment {
     pub steal_fraction: Option<f64>,
     /// Speeds of canary operations before and after.
     pub canaries: Vec<Canaries>,
-    /// A common step in the rates of all arms; `null` if there is none.
-    pub step: Option<EnvironmentStep>,
-}
-
-/// A common step in the rates of all arms: the machine changed.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct EnvironmentStep {
-    /// Number of rounds before the step.
-    pub after_round: usize,
-    /// Change of the rate after the step, as a fraction.
-    pub change: f64,
 }

@@ -3,9 +3,10 @@
 //! A record consists of a header, rounds, and an end. Each is written as one line during the measurement, so that a
 //! crash does not lose it; a record without an end was cut off.
 
-use super::{CompareFinding, against_stored, boots, study};
+use super::{CompareFinding, against_stored, study};
 use crate::envelope::{Envelope, Kind};
 use crate::events::Events;
+pub use crate::experiment::CacheCondition;
 use crate::experiment::{Experiment, Metric, WorkCounter};
 use crate::kind::{Extent, Misplaced, Recorded, assembled};
 use crate::limit::{Limit, Quantity};
@@ -30,9 +31,6 @@ pub struct CompareRecord {
     /// Explaining rounds, after all others: their slices keep exact accounts, count events or are sampled, which disturbs them. Nothing else
     /// uses them.
     pub explaining: Vec<RoundRecord>,
-    /// The measured boots, in order. Each round contains one boot of each arm; the last boots may not belong to a round
-    /// yet.
-    pub boots: Vec<BootRecord>,
     /// How the experiment ended; `None` if it was cut off.
     pub end: Option<End>,
 }
@@ -79,22 +77,6 @@ pub struct CacheSetup {
     pub before: Reading<CachedPages>,
 }
 
-/// The state of the pages of the jobs' files when a slice begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CacheCondition {
-    /// All in memory.
-    Warm,
-    /// None in memory.
-    Cold,
-    /// Not controlled.
-    AsIs,
-    /// Dropped once before the first round, then not controlled (`invalidate=1`).
-    DroppedOnce,
-    /// Differs by arm: `invalidate=1` drops the pages before each slice, `invalidate=0` reads them in before it.
-    ByArm,
-}
-
 /// How a round is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -125,29 +107,6 @@ pub enum Schedule {
         /// Number of blocks of each cell in a round.
         blocks: u32,
     },
-    /// Each arm is booted once in each round, and measured as its [`BootRecord`] says.
-    Boots,
-}
-
-/// One boot of an arm.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct BootRecord {
-    /// Index of the round, from 0.
-    pub round: usize,
-    /// Index of the arm.
-    pub arm: usize,
-    /// The kernel's boot ID.
-    pub boot_id: String,
-    /// Start of its measurement, in seconds since 1970.
-    pub started_unix_seconds: f64,
-    /// The machine as booted.
-    pub host: Host,
-    /// How it was measured.
-    pub within: Schedule,
-    /// Speeds of canary operations before the measurement.
-    pub canaries: Canaries,
-    /// Caveats that were found during the measurement.
-    pub warnings: Vec<Warning>,
 }
 
 /// How it ended.
@@ -174,17 +133,8 @@ pub enum Line {
     Round(RoundRecord),
     /// An explaining round. A version that does not know them does not take it for one of the answer.
     Explaining(RoundRecord),
-    /// A complete boot of an arm.
-    Boot(Box<BootLine<BootRecord, RoundRecord>>),
     /// How the experiment ended.
     End(Box<End>),
-}
-
-/// One boot, and its measurement.
-#[derive(Serialize, Deserialize)]
-pub struct BootLine<B, R> {
-    pub boot: B,
-    pub round: R,
 }
 
 impl Recorded for CompareRecord {
@@ -198,23 +148,12 @@ impl Recorded for CompareRecord {
         let begin = |line| {
             let Line::Header(header) = line else { return None };
             let header = Header { envelope, ..*header };
-            Some(Self { header, rounds: Vec::new(), explaining: Vec::new(), boots: Vec::new(), end: None })
+            Some(Self { header, rounds: Vec::new(), explaining: Vec::new(), end: None })
         };
-        // Boots of the current, incomplete round.
-        let mut booted = Vec::new();
         assembled(lines, begin, |record, line| {
             match line {
                 Line::Round(round) => record.rounds.push(round),
                 Line::Explaining(round) => record.explaining.push(round),
-                Line::Boot(line) => {
-                    let BootLine { boot, round } = *line;
-                    record.boots.push(boot);
-                    booted.push(round);
-                    if booted.len() >= record.header.experiment.arms.len() {
-                        let begin = record.rounds.last().map_or(Nanos(0), |round| round.end_nanos);
-                        record.rounds.push(boots::round(std::mem::take(&mut booted), begin));
-                    }
-                }
                 Line::End(end) => record.end = Some(*end),
                 Line::Header(_) => return Err("is a second header".to_owned()),
             }
@@ -223,24 +162,13 @@ impl Recorded for CompareRecord {
     }
 
     fn extent(&self) -> Extent {
-        // One of boots waits for the next boot, and its finding says so.
-        let has_end = self.end.is_some() || self.header.experiment.boots.is_some();
-        Extent { has_end, parts: self.rounds.len().max(self.boots.len()), noun: "rounds" }
+        Extent { has_end: self.end.is_some(), parts: self.rounds.len(), noun: "rounds" }
     }
 
-    /// That of the baseline, and its canaries.
     fn machine(&self) -> Machine<'_> {
-        // If arms are boots, the header may describe a boot of any arm.
-        let boots: Vec<_> = self.boots.iter().filter(|boot| boot.arm == 0).collect();
         let header = &self.header;
-        let (host, canaries) = match boots.first() {
-            Some(first) => (&first.host, boots.iter().map(|boot| &boot.canaries).collect()),
-            None => {
-                let ends = std::iter::once(&header.canaries).chain(self.end.as_ref().map(|end| &end.canaries));
-                (&header.host, ends.collect())
-            }
-        };
-        Machine { canaries, ..Machine::of(host, &header.envelope) }
+        let canaries = std::iter::once(&header.canaries).chain(self.end.as_ref().map(|end| &end.canaries)).collect();
+        Machine { canaries, ..Machine::of(&header.host, &header.envelope) }
     }
 
     fn envelope(&self) -> &Envelope {

@@ -14,21 +14,22 @@ pub(super) mod tests;
 pub(super) mod which_rounds;
 
 use super::finding::{
-    ArmFinding, BootFinding, CasePlan, CellFinding, CompareFinding, Environment, EnvironmentStep, NoiseFloor,
-    NoiseOfMetric, SlicePoint, TimeNeeded,
+    ArmFinding, CasePlan, CellFinding, CompareFinding, Environment, NoiseFloor, NoiseOfMetric, SlicePoint,
+    SweepFinding, TimeNeeded, Unseen,
 };
-use super::record::{BootRecord, CaseLatency, CompareRecord, End, Header, RoundRecord, Schedule};
+use super::record::{CaseLatency, CompareRecord, End, Header, RoundRecord, Schedule};
 use crate::experiment::{ArmPlan, Cell, Experiment, Metric, Rules};
 use crate::explained::DividedCost;
 use crate::histogram::Histogram;
 use crate::injected::Injected;
 use crate::kind::Head;
 use crate::limit::{self, AtPlace, Limit, LimitFinding};
-use crate::measured::{Round, Rounds};
+use crate::measured::Rounds;
 use crate::record::{Host, Outcome};
 use crate::slice::rounds::{Choice, MeasuredSlices, SliceCost};
 use crate::stats::stopping::Goal;
-use crate::stats::{Estimate, LogRatio, Pair, confidence_of_each, stopping};
+use crate::stats::{Estimate, LogRatio, confidence_of_each, stopping};
+use crate::unit::Nanos;
 use crate::warning::{Code, gravest_first};
 use change::{Comparison, Found, Judge, is_target};
 use regimes::Regimes;
@@ -137,7 +138,6 @@ pub(crate) struct View<'a> {
     explaining: &'a [RoundRecord],
     /// Rounds before the first of these.
     skipped: usize,
-    boots: &'a [BootRecord],
     end: Option<&'a End>,
 }
 
@@ -148,7 +148,6 @@ impl<'a> View<'a> {
             rounds: &record.rounds,
             explaining: &record.explaining,
             skipped: 0,
-            boots: &record.boots,
             end: record.end.as_ref(),
         }
     }
@@ -185,13 +184,10 @@ impl CompareFinding {
     /// Removes every change and verdict, and everything based on them.
     fn withhold(&mut self, reason: &str) {
         regimes::withhold(&mut self.cells, reason);
-        self.crossovers.clear();
-        self.lines.clear();
-        self.scalability.clear();
+        (self.sweep, self.unseen) = Default::default();
         self.noise_floor = self.noise_floor.take().map(|_| NoiseFloor { metrics: BTreeMap::new() });
         self.cells.iter_mut().for_each(|cell| cell.cost = DividedCost::default());
         self.families = None;
-        (self.unseen_fraction, self.unseen_in_spells_fraction) = (None, None);
         let explanation = &mut self.explanation;
         (explanation.account_family, explanation.function_family, explanation.event_family) = (None, None, None);
         let of_a_change = |code| matches!(code, Code::RoundsCorrelated | Code::OneUnitCarriesTheMean);
@@ -256,7 +252,7 @@ fn study_of(counted: &RoundsOfTheAnswer) -> CompareFinding {
     let host = Host { tsc_hertz, ..header.host.clone() };
     CompareFinding {
         head: Head {
-            outcome: record.end.map_or_else(|| no_end(record), |end| end.outcome.clone()),
+            outcome: record.end.map_or_else(no_end, |end| end.outcome.clone()),
             warnings,
             ..Head::of(&header.envelope, experiment.title.clone(), (&host, &experiment.services), None)
         },
@@ -267,20 +263,24 @@ fn study_of(counted: &RoundsOfTheAnswer) -> CompareFinding {
             Schedule::Slices { slice_nanos, .. }
             | Schedule::WholeRounds { slice_nanos }
             | Schedule::SlicedCommands { slice_nanos, .. } => Some(slice_nanos.seconds()),
-            Schedule::Executions | Schedule::Boots => None,
+            Schedule::Executions => None,
         },
         method: method(record, warm_up),
         arms: experiment.arms.iter().enumerate().map(|(number, arm)| self::arm(record, number, arm)).collect(),
         axes: experiment.axes.clone(),
-        crossovers: sweep::crossovers(experiment, &targets, sums),
-        lines: sweep::lines(experiment, sums),
-        scalability: sweep::scalability(experiment, sums, header.host.cpus),
+        sweep: SweepFinding {
+            crossovers: sweep::crossovers(experiment, &targets, sums),
+            lines: sweep::lines(experiment, sums),
+            scalability: sweep::scalability(experiment, sums, header.host.cpus),
+        },
         noise_floor: experiment.against_itself.then(|| noise_floor(&cells, seconds)),
         targets,
         families: Some(families),
         explanation,
-        unseen_fraction: independent.map(stopping::unseen_fraction),
-        unseen_in_spells_fraction: independent.map(|rounds| stopping::unseen_fraction(rounds / stopping::SPELL)),
+        unseen: Unseen {
+            unseen_fraction: independent.map(stopping::unseen_fraction),
+            unseen_in_spells_fraction: independent.map(|rounds| stopping::unseen_fraction(rounds / stopping::SPELL)),
+        },
         cells,
         rules: experiment.rules.clone(),
         environment: environment(record, sums),
@@ -291,21 +291,12 @@ fn study_of(counted: &RoundsOfTheAnswer) -> CompareFinding {
         regimes: Vec::new(),
         work_counter: header.work_counter.clone(),
         counting_fraction: sliced_command::counting_fraction(record, sums).map(|(_, part)| part),
-        boots: boots(record),
         cases: cases(experiment),
     }
 }
 
-fn no_end(record: View) -> Outcome {
-    let experiment = &record.header.experiment;
-    Outcome::Failed(match &experiment.boots {
-        Some(plan) => format!(
-            "{} of {} boots were measured; iotoll compare --resume continues",
-            record.boots.len(),
-            plan.each as usize * experiment.arms.len()
-        ),
-        None => "the record has no end: it was cut off during the measurement".to_owned(),
-    })
+fn no_end() -> Outcome {
+    Outcome::Failed("the record has no end: it was cut off during the measurement".to_owned())
 }
 
 /// An arm, with its measured busy work if any was added.
@@ -324,19 +315,6 @@ fn cases(experiment: &Experiment) -> Vec<CasePlan> {
         cell: experiment.cells.get(case.cell).map(|cell| cell.values.clone()).unwrap_or_default(),
         arm: experiment.arms.get(case.arm).map(|arm| arm.name.clone()).unwrap_or_default(),
         plan: case.work.clone(),
-    });
-    found.collect()
-}
-
-fn boots(record: View) -> Vec<BootFinding> {
-    let arm = |boot: &BootRecord| record.header.experiment.arms.get(boot.arm).map_or("", |arm| arm.name.as_str());
-    let found = record.boots.iter().map(|boot| BootFinding {
-        round: boot.round,
-        arm: arm(boot).to_owned(),
-        boot_id: boot.boot_id.clone(),
-        started_unix_seconds: boot.started_unix_seconds,
-        host: boot.host.clone(),
-        canaries: boot.canaries.clone(),
     });
     found.collect()
 }
@@ -365,39 +343,34 @@ fn method(record: View, warm_up: &WarmUp) -> String {
     };
     let drawn = record.rounds.iter().any(|round| !round.cpus.is_empty());
     let shared = if drawn { ", all arms on the same CPUs, drawn for each round" } else { "" };
-    match record.header.schedule {
-        Schedule::Slices { slice_nanos, warm_up_nanos, blocks } => format!(
-            "{rounds} with fresh worker processes{shared}, each of {blocks} {} of one {:.0} ms slice per arm and one of \
-             the idle machine in random order, {:.0} ms before each discarded{switched}; stalls that occur fewer than three times \
-             are not seen; ended: {ended}",
+    let in_blocks = |who: &str, slice: Nanos, blocks: u32, alone: &str, discarded: Nanos, when: &str| {
+        format!(
+            "{rounds} with {who}{shared}, each of {blocks} {} of one {:.0} ms slice per arm and one {alone} in random order, {:.0} ms {when} \
+             discarded{switched}",
             if blocks == 1 { "block" } else { "blocks" },
-            slice_nanos.seconds() * 1e3,
-            warm_up_nanos.seconds() * 1e3
-        ),
+            slice.seconds() * 1e3,
+            discarded.seconds() * 1e3
+        )
+    };
+    let how = match record.header.schedule {
+        Schedule::Slices { slice_nanos, warm_up_nanos, blocks } => {
+            let who = "fresh worker processes";
+            in_blocks(who, slice_nanos, blocks, "of the idle machine", warm_up_nanos, "before each")
+                + "; stalls that occur fewer than three times are not seen"
+        }
         Schedule::WholeRounds { slice_nanos } => format!(
-            "{rounds}, each with every arm once for {} in random order, with fresh workers{shared}, \
-             including a sync of the written data; ended: {ended}",
+            "{rounds}, each with every arm once for {} in random order, with fresh workers{shared}, including a sync of the written data",
             in_words(slice_nanos.seconds())
         ),
-        Schedule::SlicedCommands { slice_nanos, guard_nanos, blocks } => format!(
-            "{rounds} with freshly started commands that take turns (all others frozen){shared}, each of {blocks} {} of one {:.0} ms \
-             slice per arm and one with all frozen in random order, {:.0} ms after each switch discarded{switched}; \
-             ended: {ended}",
-            if blocks == 1 { "block" } else { "blocks" },
-            slice_nanos.seconds() * 1e3,
-            guard_nanos.seconds() * 1e3
-        ),
+        Schedule::SlicedCommands { slice_nanos, guard_nanos, blocks } => {
+            let who = "freshly started commands that take turns (all others frozen)";
+            in_blocks(who, slice_nanos, blocks, "with all frozen", guard_nanos, "after each switch")
+        }
         Schedule::Executions => format!(
-            "{rounds}, each with one execution of every command in random order, so the interval covers the \
-             variation between executions; ended: {ended}"
+            "{rounds}, each with one execution of every command in random order, so the interval covers the variation between executions"
         ),
-        Schedule::Boots => format!(
-            "{} boots of each arm in random order, measured for {:.0} s each, so the interval covers the variation between boots; \
-             ended: {ended}",
-            record.rounds.len(),
-            record.header.experiment.rules.budget_seconds
-        ),
-    }
+    };
+    format!("{how}; ended: {ended}")
 }
 
 /// "kept accounts, counted events or sampled stacks".
@@ -477,20 +450,5 @@ fn environment(record: View, sums: &Rounds) -> Environment {
         background_busy_fraction: sums.background_fraction(),
         steal_fraction: sums.steal_fraction(),
         canaries: canaries.cloned().collect(),
-        step: step(record, sums),
     }
-}
-
-/// A common step in the rate of all cases.
-fn step(record: View, sums: &Rounds) -> Option<EnvironmentStep> {
-    let cases = record.header.experiment.cases.len();
-    let together = |round: &Round| {
-        let pair = |case| round.pair(Metric::Iops, case).or_else(|| round.pair(Metric::Seconds, case));
-        let pairs: Option<Vec<Pair>> = (0..cases).map(pair).collect();
-        let sum = |of: fn(&Pair) -> f64| pairs.as_ref().map(|pairs| pairs.iter().map(of).sum());
-        Some(Pair { numerator: sum(|pair| pair.numerator)?, denominator: sum(|pair| pair.denominator)? })
-    };
-    let rounds: Option<Vec<Pair>> = sums.rounds.iter().map(together).collect();
-    let step = crate::stats::common_shift(&rounds?)?;
-    Some(EnvironmentStep { after_round: step.after_round, change: step.change })
 }

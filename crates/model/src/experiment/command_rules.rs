@@ -44,53 +44,35 @@ impl Slices {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EndSignal {
-    /// SIGINT, at which fio, iperf3 and dd report.
+    Hup = 1,
+    /// At which fio, iperf3 and dd report.
     #[default]
-    Int,
-    /// SIGTERM.
-    Term,
-    /// SIGHUP.
-    Hup,
-    /// SIGQUIT.
-    Quit,
-    /// SIGUSR1.
-    Usr1,
-    /// SIGUSR2.
-    Usr2,
-    /// SIGKILL: the command does not report.
-    Kill,
+    Int = 2,
+    Quit = 3,
+    /// The command does not report.
+    Kill = 9,
+    Usr1 = 10,
+    Usr2 = 12,
+    Term = 15,
 }
 
 impl EndSignal {
-    /// The signal for each name.
-    pub const ALL: [(&str, Self); 7] = [
-        ("INT", Self::Int),
-        ("TERM", Self::Term),
-        ("HUP", Self::Hup),
-        ("QUIT", Self::Quit),
-        ("USR1", Self::Usr1),
-        ("USR2", Self::Usr2),
-        ("KILL", Self::Kill),
-    ];
+    const ALL: [Self; 7] = [Self::Int, Self::Term, Self::Hup, Self::Quit, Self::Usr1, Self::Usr2, Self::Kill];
 
     /// Parses `INT` or `SIGINT`, in any case.
     ///
     /// # Errors
     /// What was expected.
     pub fn parse(text: &str) -> Result<Self, Wrong> {
-        let upper = text.trim().to_ascii_uppercase();
-        let name = upper.strip_prefix("SIG").unwrap_or(&upper);
-        let known = Self::ALL.iter().find(|(word, _)| *word == name).map(|(_, signal)| *signal);
-        known.ok_or_else(|| {
-            let names = Self::ALL.map(|(word, _)| word).join(", ");
-            Wrong::new(format!("{}: expected one of {names}", Quoted(text)))
-        })
+        let name = format!("SIG{}", text.trim().to_ascii_uppercase().trim_start_matches("SIG"));
+        let names = Self::ALL.map(|signal| signal.name().replace("SIG", "")).join(", ");
+        let known = Self::ALL.into_iter().find(|signal| signal.name() == name);
+        known.ok_or_else(|| Wrong::new(format!("{}: expected one of {names}", Quoted(text))))
     }
 
     /// Its name, `SIGINT`.
     pub fn name(self) -> String {
-        let known = Self::ALL.iter().find(|(_, signal)| *signal == self);
-        format!("SIG{}", known.map_or("", |(word, _)| word))
+        format!("SIG{self:?}").to_ascii_uppercase()
     }
 }
 
@@ -101,9 +83,6 @@ pub fn hindrance(arms: &[ArmPlan], prepared: bool) -> Option<String> {
             "the setup and cleanup of arm '{}' are shell commands, which take too long to run around each slice",
             arm.name
         ));
-    }
-    if let Some(arm) = arms.iter().find(|arm| arm.fresh) {
-        return Some(format!("arm '{}' wants a fresh process for its settings (fresh)", arm.name));
     }
     prepared.then(|| "prepare runs before each whole execution".to_owned())
 }
@@ -147,11 +126,10 @@ mod tests {
 
     #[test]
     fn signals_are_read_with_and_without_their_prefix() {
-        for (word, signal) in EndSignal::ALL {
-            assert_eq!(EndSignal::parse(word), Ok(signal));
-            assert_eq!(EndSignal::parse(&format!("sig{}", word.to_lowercase())), Ok(signal));
-            assert_eq!(signal.name(), format!("SIG{word}"));
+        for signal in EndSignal::ALL {
+            assert_eq!(EndSignal::parse(&signal.name()), Ok(signal));
         }
+        assert_eq!((EndSignal::parse("INT"), EndSignal::parse("sigusr1")), (Ok(EndSignal::Int), Ok(EndSignal::Usr1)));
         assert!(EndSignal::parse("STOP").unwrap_err().to_string().contains("expected one of INT"));
     }
 
@@ -162,8 +140,6 @@ mod tests {
         assert_eq!(hindrance(std::slice::from_ref(&plain), false), None);
         assert!(hindrance(std::slice::from_ref(&plain), true).is_some());
         let shell = arm(ArmPlan { setup: Some("true".to_owned()), ..ArmPlan::default() });
-        assert!(hindrance(&[plain.clone(), shell], false).is_some_and(|why| why.contains("'x'")));
-        let fresh = arm(ArmPlan { fresh: true, ..ArmPlan::default() });
-        assert!(hindrance(&[plain, fresh], false).is_some_and(|why| why.contains("fresh")));
+        assert!(hindrance(&[plain, shell], false).is_some_and(|why| why.contains("'x'")));
     }
 }

@@ -3,17 +3,15 @@
 mod braces;
 mod origin;
 mod published;
-mod surroundings;
 
 pub use origin::Origin;
-pub use surroundings::Surroundings;
 
 use super::{
-    ArmPlan, Around, Axis, BootPlan, Cache, Case, Cell, DraftRules, Experiment, Metric, Published, Rules, Work,
+    ArmPlan, Around, Axis, CacheCondition, Case, Cell, DraftRules, Experiment, Metric, Published, Rules, Work,
 };
 use crate::limit::Limit;
 use crate::page_cache::is_buffered;
-use crate::plan::service::{Names, ServicePlan};
+use crate::plan::service::{Address, Names, ServicePlan};
 use crate::plan::{Plan, Refused, Settings, parse};
 use std::fmt;
 
@@ -37,18 +35,30 @@ pub struct Draft {
     pub published: Vec<Published>,
     /// Whether the baseline is compared with itself.
     pub against_itself: bool,
-    /// Boots of each arm, if given.
-    pub boots: Option<u32>,
-    /// A shell command that boots the next arm.
-    pub hook: Option<String>,
     /// The requested page cache condition, if any.
-    pub cache: Option<Cache>,
+    pub cache: Option<CacheCondition>,
     /// Shell commands that run around the measurement.
     pub around: Around,
     /// The requested placement of the load, if any.
     pub place: Option<crate::placement::Place>,
     /// Servers that it starts.
     pub services: Vec<ServicePlan>,
+}
+
+/// What resolving depends on besides the draft.
+#[derive(Clone, Copy)]
+pub struct Surroundings<'a> {
+    /// For the jobs.
+    pub settings: Settings<'a>,
+    /// The address that was chosen for a service, by name.
+    pub address: &'a dyn Fn(&str) -> Address,
+}
+
+/// No environment, no services, and the safe choices.
+impl Default for Surroundings<'_> {
+    fn default() -> Self {
+        Self { settings: Settings::default(), address: &|_| Address::default() }
+    }
 }
 
 /// What every arm runs, before its own options.
@@ -100,7 +110,6 @@ impl Draft {
 
     fn resolved(self, surroundings: &Surroundings) -> Result<Experiment, DraftError> {
         let rules = self.rules.clone().resolve();
-        rules.check().or_else(wrong)?;
         let arms = self.arms()?;
         let commands = matches!(self.workload, Workload::Command(_)) || arms.iter().any(|arm| arm.command.is_some());
         let whole = |metric: &Metric| matches!(metric, Metric::Cycles | Metric::Seconds);
@@ -129,9 +138,8 @@ impl Draft {
                 self.origin.says("--fail-on", "fail_on")
             ));
         }
-        let boots = self.boots(&arms)?;
         let swept: Vec<String> = self.axes.iter().map(|axis| axis.name.clone()).collect();
-        let services = braces::services(&self.services, &arms, &swept, boots.as_ref(), surroundings)?;
+        let services = braces::services(&self.services, &arms, &swept, surroundings)?;
         let names = Names { services: &services, swept: &swept, arm: None };
         let cells = self.cells()?;
         published::check(&self.published, &cells, &arms)?;
@@ -163,7 +171,6 @@ impl Draft {
             limits: self.limits,
             published: self.published.into_iter().map(Published::with_change).collect(),
             against_itself: self.against_itself,
-            boots,
             cache: self.cache,
             around: braces::around(&self.around, &names)?,
             place: self.place,
@@ -236,41 +243,6 @@ impl Draft {
             return wrong("one of setup, prepare and cleanup is empty; use 'true' for a command that does nothing");
         }
         Ok(())
-    }
-
-    /// The boot plan: either all arms have a `when`, or none.
-    fn boots(&self, arms: &[ArmPlan]) -> Result<Option<BootPlan>, DraftError> {
-        let Some(booted) = arms.iter().find(|arm| arm.when.is_some()) else {
-            return match (self.boots, &self.hook) {
-                (None, None) => Ok(None),
-                _ => wrong("boots and hook need a when for each arm, for example when = \"uname -r = …\""),
-            };
-        };
-        if self.against_itself {
-            // Both copies of the arm would match every boot of it.
-            return wrong(format!(
-                "arm '{}' has a when, so its boots could not be distinguished from those of its copy; omit {}",
-                booted.name,
-                self.origin.says("--aa", "aa = true")
-            ));
-        }
-        for (place, arm) in arms.iter().enumerate() {
-            let Some(when) = &arm.when else {
-                return wrong(format!(
-                    "arm '{}' has no when, but arm '{}' has one; with boots each arm needs one",
-                    arm.name, booted.name
-                ));
-            };
-            if let Some(other) = arms.iter().take(place).find(|other| other.when.as_ref() == Some(when)) {
-                return wrong(format!(
-                    "arms '{}' and '{}' have the same when, so their boots cannot be distinguished",
-                    other.name, arm.name
-                ));
-            }
-        }
-        let plan = BootPlan { each: self.boots.unwrap_or(BootPlan::EACH), hook: self.hook.clone(), begun: None };
-        plan.check().or_else(wrong)?;
-        Ok(Some(plan))
     }
 
     fn arms(&self) -> Result<Vec<ArmPlan>, DraftError> {
@@ -443,8 +415,7 @@ impl Draft {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::{Setting, When};
-    use crate::plan::service::Address;
+    use crate::experiment::Setting;
 
     fn surroundings() -> Surroundings<'static> {
         Surroundings {
@@ -521,8 +492,6 @@ mod tests {
         let many: Vec<String> = (1..600).map(|number| number.to_string()).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         assert!(says(Draft { axes: vec![axis("iodepth", &many)], ..draft() }).contains("fewer values"));
-        let rules = DraftRules { budget_seconds: Some(0.0), ..DraftRules::default() };
-        assert!(says(Draft { rules, ..draft() }).contains("budget of 0 s"));
         let rules = || DraftRules { slice_seconds: Some(0.02), ..DraftRules::default() };
         assert!(Draft { rules: rules(), ..draft() }.resolve(&surroundings()).is_ok());
         let command = Workload::Command(vec!["true".to_owned()]);
@@ -542,15 +511,13 @@ mod tests {
     #[test]
     fn an_error_suggests_a_fix_in_the_language_of_its_origin() {
         let command = || Workload::Command(vec!["fio".to_owned()]);
-        let when = |name: &str| ArmPlan { when: When::parse("true").ok(), ..arm(name, &[]) };
         let targets = Some(vec![Metric::LatencyP50]);
-        let cases: [(Draft, &str, &str); 8] = [
+        let cases: [(Draft, &str, &str); 7] = [
             (Draft { arms: vec![arm("a", &[])], ..draft() }, "--candidate OPTIONS", "[[arm]]"),
             (Draft { arms: vec![arm("a", &[]), arm("b", &[])], ..draft() }, "--aa", "aa = true"),
             (Draft { workload: command(), ..draft() }, "--candidate-cmd", "command = …"),
             (Draft { workload: Workload::None, ..draft() }, "JOB.fio", "job = \"…\""),
             (Draft { axes: vec![axis("bs", &[""])], ..draft() }, "bs=A,B,C", "values = ["),
-            (Draft { arms: vec![when("a")], against_itself: true, ..draft() }, "omit --aa", "omit aa = true"),
             (Draft { rules: DraftRules { targets, ..DraftRules::default() }, ..draft() }, "--fail-on", "fail_on"),
             (Draft { arms: vec![arm("a", &[]), arm("b", &["bz=8k"])], ..draft() }, "option '--bz'", "option 'bz'"),
         ];

@@ -2,7 +2,7 @@
 
 use super::draft::{Draft, DraftError, Origin, Workload};
 use super::{
-    ArmPlan, Around, Axis, Cache, DraftRules, EndSignal, Metric, Published, Rules, Setting, Slices, When,
+    ArmPlan, Around, Axis, CacheCondition, DraftRules, EndSignal, Metric, Published, Rules, Setting, Slices,
     command_words, work_counter,
 };
 use crate::experiment_kind::ExperimentKind;
@@ -10,16 +10,12 @@ use crate::placement::Place;
 use crate::plan::service::ServicePlan;
 use crate::plan::value;
 use crate::plan::value::Wrong;
-use crate::toml_file;
 use serde::Deserialize;
 
 /// The contents of a file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    /// Of no kind, it is a comparison too.
-    #[serde(rename = "kind")]
-    _kind: Option<String>,
     #[serde(default)]
     title: String,
     job: Option<String>,
@@ -45,8 +41,6 @@ struct File {
     published: Vec<Published>,
     #[serde(default)]
     aa: bool,
-    boots: Option<u32>,
-    hook: Option<String>,
     cache: Option<String>,
     setup: Option<String>,
     prepare: Option<String>,
@@ -75,9 +69,6 @@ struct Arm {
     set: Vec<String>,
     setup: Option<String>,
     cleanup: Option<String>,
-    when: Option<String>,
-    #[serde(default)]
-    fresh: bool,
 }
 
 #[derive(Deserialize)]
@@ -98,10 +89,8 @@ struct Service {
 /// # Errors
 /// Names the line of a wrong syntax or key, or the entry with a wrong value.
 pub fn parse(file_name: &str, text: &str) -> Result<Draft, DraftError> {
-    let wrong = |why: String| DraftError::Wrong(format!("{file_name}: {why}"));
-    ExperimentKind::Compare.require(file_name, text).map_err(DraftError::Wrong)?;
-    let file: File = toml_file::parse(file_name, text).map_err(DraftError::Wrong)?;
-    draft(file, file_name).map_err(wrong)
+    let file = ExperimentKind::Compare.parse(file_name, text).map_err(DraftError::Wrong)?;
+    draft(file, file_name).map_err(|why| DraftError::Wrong(format!("{file_name}: {why}")))
 }
 
 fn draft(file: File, file_name: &str) -> Result<Draft, String> {
@@ -134,9 +123,7 @@ fn draft(file: File, file_name: &str) -> Result<Draft, String> {
         limits: file.fail_on.iter().map(|text| Metric::limit(text)).collect::<Result<_, _>>()?,
         published: file.published,
         against_itself: file.aa,
-        boots: file.boots,
-        hook: file.hook,
-        cache: read("cache", file.cache, Cache::parse)?,
+        cache: read("cache", file.cache, CacheCondition::parse)?,
         around: Around { setup: file.setup, prepare: file.prepare, cleanup: file.cleanup },
         place: read("place", file.place, Place::parse)?,
         services: file.service.into_iter().map(service).collect::<Result<_, _>>()?,
@@ -152,8 +139,6 @@ fn arm(arm: Arm) -> Result<ArmPlan, String> {
         options: arm.options,
         setup: arm.setup,
         cleanup: arm.cleanup,
-        when: arm.when.as_deref().map(When::parse).transpose().map_err(|wrong| named(wrong.to_string()))?,
-        fresh: arm.fresh,
         name: arm.name,
     })
 }
@@ -190,6 +175,7 @@ fn read<T>(what: &str, text: Option<String>, parse: fn(&str) -> Result<T, Wrong>
 mod tests {
     use super::*;
     use crate::experiment::draft::Surroundings;
+    use crate::toml_file;
 
     const FILE: &str = r#"
         title = "pull-up against gather"

@@ -9,7 +9,7 @@ use super::{
 use crate::events::{CONTEXT_SWITCHES, Events, RARE};
 use crate::experiment::Metric;
 use crate::measured::Rounds;
-use crate::record::EventCounts;
+use crate::record::{EventCounts, Mode};
 use crate::slice::{RoundRecord, SliceReading, SliceRecord};
 use crate::study::events::counts_between;
 use crate::study::windows::io_seconds;
@@ -62,6 +62,16 @@ fn counted(slice: &SliceRecord, set: u8) -> (Vec<&EventCounts>, f64) {
 
 fn seconds(counts: &EventCounts) -> f64 {
     counts.end_nanos.since(counts.begin_nanos).seconds()
+}
+
+/// Why no events have been counted.
+pub(super) fn why_uncounted<'a>(events: &'a Events, rounds: &[RoundRecord]) -> &'a str {
+    let counts = |slice: &SliceRecord| slice.reading.pairs().any(|(before, _)| matches!(before.mode, Mode::Events(_)));
+    let rounds = rounds.iter().filter(|round| round.slices.iter().any(counts)).count();
+    events.refusal().unwrap_or(match rounds {
+        ..FEWEST_ROUNDS => "there was no time for rounds that count them; measure longer",
+        _ => "the number of I/Os is unknown, or an execution is too short for a window of theirs",
+    })
 }
 
 /// A round with its slices that counted this set; `None` if none did.

@@ -132,8 +132,6 @@ pub struct Stall {
     pub lost_seconds: f64,
     /// Probes that moved with it, strongest first.
     pub labels: Vec<Label>,
-    /// One plain sentence: "at 12.345 s the writer stops for 400 ms while writeback pages rise by 8,000".
-    pub sentence: String,
 }
 
 /// A probe over the whole recording.

@@ -46,8 +46,7 @@ pub fn study(record: &FtqRecord, stored: Option<&Stored<FtqRecord>>) -> FtqFindi
     let subject = words::subject(&record.header.plan.worker);
     let of_periods = periods.iter().zip(labels.by_ref());
     finding.periodic = of_periods.map(|(period, labels)| told(period, labels, &grid, subject)).collect();
-    finding.stalls =
-        single.iter().zip(labels).map(|(stall, labels)| told_once(stall, labels, &grid, subject)).collect();
+    finding.stalls = single.iter().zip(labels).map(|(stall, labels)| told_once(stall, labels, &grid)).collect();
     let probes = record.header.probes.iter().enumerate();
     finding.probes = probes.map(|(number, probe)| probes::summary(&series, number, probe)).collect();
     finding.pictures = probes::pictures(record, &series);
@@ -130,17 +129,10 @@ fn told(period: &Period, labels: Vec<Label>, grid: &Grid, subject: &str) -> Peri
     }
 }
 
-fn told_once(stall: &Stalled, labels: Vec<Label>, grid: &Grid, subject: &str) -> Stall {
+fn told_once(stall: &Stalled, labels: Vec<Label>, grid: &Grid) -> Stall {
     let at_seconds = grid.begin + stall.slots.start as f64 * grid.step;
-    let lost_seconds = stall.lost * grid.step;
-    let depth = stall.lost / stall.slots.len().max(1) as f64;
-    Stall {
-        at_seconds,
-        seconds: stall.slots.len() as f64 * grid.step,
-        lost_seconds,
-        sentence: words::once(at_seconds, subject, (depth, lost_seconds), &labels),
-        labels,
-    }
+    let (seconds, lost_seconds) = (stall.slots.len() as f64 * grid.step, stall.lost * grid.step);
+    Stall { at_seconds, seconds, lost_seconds, labels }
 }
 
 const RATE: &str = "amount_per_second";

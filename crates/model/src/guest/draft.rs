@@ -1,13 +1,13 @@
 //! A plan as the user writes it, on the command line or in an experiment file (TOML), and its points.
 
+use super::finding::axis;
 use super::plan::{
-    GuestPlan, IOS, MODULE, MOST_POINTS, MOST_REPLICATES, OWN_MODULES, Point, Published, REPLICATES, SIZE,
+    GuestPlan, IOS, MODULE, MOST_POINTS, MOST_REPLICATES, OWN_MODULES, Place, Point, Published, REPLICATES, SIZE,
 };
 use crate::elided_list::elided_list;
-use crate::experiment::Rules;
+use crate::experiment::{Axis, Rules};
 use crate::experiment_kind::ExperimentKind;
 use crate::plan::{JobPlan, Phase, Plan, Settings, Size, parse, value};
-use crate::toml_file;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
@@ -24,8 +24,6 @@ const MARGIN: f64 = 0.01;
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Draft {
-    /// What a file says it is.
-    pub kind: String,
     /// The title; empty for one made of the jobs.
     #[serde(default)]
     pub title: String,
@@ -35,8 +33,9 @@ pub struct Draft {
     pub parameters: Vec<String>,
     #[serde(default, rename = "job")]
     pub jobs: Vec<JobDraft>,
+    /// What is swept: a job option, `sysctl:NAME`, `mount` or `module`, and its values.
     #[serde(default, rename = "sweep")]
-    pub sweeps: Vec<Sweep>,
+    pub sweeps: Vec<Axis>,
     /// Sysctls that are the same everywhere: `NAME=VALUE`.
     #[serde(default)]
     pub sysctls: Vec<String>,
@@ -47,9 +46,6 @@ pub struct Draft {
     /// Count by function.
     #[serde(default)]
     pub by_function: bool,
-    /// Follow calls.
-    #[serde(default)]
-    pub chains: bool,
     /// A change below this fraction does not matter.
     #[serde(default, deserialize_with = "margin")]
     pub margin: Option<f64>,
@@ -75,15 +71,7 @@ pub struct JobDraft {
     pub mount_options: Option<String>,
     /// Sweeps of this job, if they are not those of all jobs.
     #[serde(rename = "sweep")]
-    pub sweeps: Option<Vec<Sweep>>,
-}
-
-/// What is swept: a job option, `sysctl:NAME`, `mount` or `module`, and its values.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Sweep {
-    pub name: String,
-    pub values: Vec<String>,
+    pub sweeps: Option<Vec<Axis>>,
 }
 
 /// A fraction from a percentage: "1%", "0.5 %".
@@ -119,18 +107,12 @@ impl JobDraft {
 }
 
 impl Draft {
-    /// Whether a text is an experiment of guests: it says so.
-    pub fn is_in(text: &str) -> bool {
-        toml_file::kind(text) == Some("guest")
-    }
-
     /// Parses an experiment file.
     ///
     /// # Errors
     /// One line, with the file's name and what is wrong.
     pub fn parse(name: &str, text: &str) -> Result<Self, String> {
-        ExperimentKind::Guest.require(name, text)?;
-        toml_file::parse(name, text)
+        ExperimentKind::Guest.parse(name, text)
     }
 
     /// Resolves it into points.
@@ -171,7 +153,6 @@ impl Draft {
             arms,
             replicates,
             functions: self.by_function,
-            chains: self.chains,
             margin: self.margin.unwrap_or(MARGIN),
             points,
             published: self.published.clone(),
@@ -182,8 +163,12 @@ impl Draft {
     fn axes<'a>(&'a self, job: &'a JobDraft) -> Vec<(&'a str, &'a [String])> {
         static NO_PARAMETERS: [String; 1] = [String::new()];
         let parameters = if self.parameters.is_empty() { &NO_PARAMETERS[..] } else { &self.parameters };
-        let sweeps = job.sweeps.as_ref().unwrap_or(&self.sweeps).iter();
-        let sweeps = sweeps.map(|sweep| (sweep.name.as_str(), sweep.values.as_slice()));
+        let sweeps = job
+            .sweeps
+            .as_ref()
+            .unwrap_or(&self.sweeps)
+            .iter()
+            .map(|sweep| (sweep.name.as_str(), sweep.values.as_slice()));
         let stacks = [("stack", job.stacks.as_slice())].into_iter();
         stacks.chain(sweeps).chain([("kernel", self.kernels.as_slice()), ("parameters", parameters)]).collect()
     }
@@ -289,12 +274,14 @@ impl Draft {
         }
         let name = if job.name.is_empty() { phase.jobs.first().map_or("", |job| &job.name) } else { &job.name };
         Ok(Point {
-            job: name.to_owned(),
+            place: Place {
+                job: name.to_owned(),
+                kernel: (*kernel).to_owned(),
+                stack: (*stack).to_owned(),
+                parameters: (*parameters).to_owned(),
+                cell: swept.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            },
             arm,
-            kernel: (*kernel).to_owned(),
-            stack: (*stack).to_owned(),
-            parameters: (*parameters).to_owned(),
-            cell: swept.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
             warm_up_ios: phase.jobs.iter().map(warm_up).max().unwrap_or(FEWEST_WARM_UP),
             ios,
             phase,
@@ -314,7 +301,7 @@ fn arm(at: &Combination, compared: Option<&str>) -> String {
         MODULE if value.is_empty() => OWN_MODULES.to_owned(),
         // Mount options and modules are named themselves: "wsize=32768".
         "kernel" | "parameters" | "stack" | "mount" | MODULE => value.to_owned(),
-        name => format!("{}={value}", name.rsplit([':', '.']).next().unwrap_or(name)),
+        name => format!("{}={value}", axis(name)),
     }
 }
 

@@ -4,7 +4,7 @@
 //! an emulated CPU executed. `change`, `low` and `high` of a change are fractions. `null` means unknown.
 
 use super::InstructionsPerIo;
-use super::plan::Published;
+use super::plan::{MODULE, OWN_MODULES, Place, Published};
 use super::record::KernelIdentity;
 use crate::kind::Head;
 use crate::stats::{Estimate, Verdict};
@@ -52,18 +52,11 @@ pub struct GuestFinding {
 /// One job on one stack of one kernel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PointFinding {
-    /// The job's name.
-    pub job: String,
+    /// What tells it from others.
+    #[serde(flatten)]
+    pub place: Place,
     /// The arm's name.
     pub arm: String,
-    /// The kernel, as named on the command line.
-    pub kernel: String,
-    /// The stack.
-    pub stack: String,
-    /// Kernel parameters beside iotoll's own.
-    pub parameters: String,
-    /// Values of what is swept.
-    pub cell: BTreeMap<String, String>,
     /// Measured I/Os of one replicate.
     pub ios: u64,
     /// Their bytes.
@@ -89,9 +82,6 @@ pub struct PointFinding {
     pub path_proof: BTreeMap<String, i64>,
     /// By function, the most expensive first: means over the replicates. Empty without `--by-function`.
     pub functions: Vec<FunctionFinding>,
-    /// By chain of calls. Empty without `--chains`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub chains: Vec<ChainFinding>,
     /// Against the baseline; `null` for the baseline itself.
     pub change: Option<ChangeFinding>,
     /// Against the stored measurement, if it has this point: its kernel of the same name, or its baseline.
@@ -99,14 +89,55 @@ pub struct PointFinding {
     pub since_stored: Option<ChangeFinding>,
 }
 
-impl PointFinding {
-    /// What every point has, by the names of what can be compared, and the values of what is swept; without what is compared.
-    pub fn parts(&self, compared: Option<&str>) -> Vec<(&str, &str)> {
-        let Self { job, kernel, stack, parameters, cell, .. } = self;
-        let fixed = [("job", job), ("kernel", kernel), ("stack", stack), ("parameters", parameters)].into_iter();
-        let all = fixed.chain(cell.iter().map(|(name, value)| (name.as_str(), value)));
-        all.filter(|(name, _)| compared != Some(name)).map(|(name, value)| (name, value.as_str())).collect()
+impl GuestFinding {
+    /// The name of an arm: of a path only its end, if that distinguishes the arms.
+    pub fn arm_name(&self, arm: &str) -> String {
+        let end = |path: &str| path.trim_end_matches('/').rsplit('/').next().unwrap_or(path).to_owned();
+        let alike = self.arms.iter().filter(|other| end(other) == end(arm)).count();
+        if alike > 1 { arm.to_owned() } else { end(arm) }
     }
+
+    /// What distinguishes a point from others of its arm; its job in any case if `with_job`.
+    pub fn parts(&self, point: &PointFinding, with_job: bool) -> Vec<String> {
+        let (Place { job, kernel, stack, parameters, cell }, compared) = (&point.place, self.compared.as_deref());
+        let places = || self.points.iter().map(|point| &point.place);
+        let mut parts = Vec::new();
+        if with_job || places().any(|other| other.job != *job) {
+            parts.push(job.clone());
+        }
+        // A job on one stack is named well enough by its own name.
+        if compared != Some("stack") && places().any(|other| other.job == *job && other.stack != *stack) {
+            parts.push(stack.clone());
+        }
+        if compared != Some("kernel") && places().any(|other| other.kernel != *kernel) {
+            parts.push(self.arm_name(kernel));
+        }
+        let differ = !parameters.is_empty() && places().any(|other| other.parameters != *parameters);
+        if compared != Some("parameters") && differ {
+            parts.push(parameters.clone());
+        }
+        let swept = cell.iter().filter(|(name, _)| compared != Some(name.as_str()));
+        // A mount option is named itself.
+        let named = |(name, value): (&String, &String)| match name.as_str() {
+            "mount" => value.clone(),
+            MODULE if value.is_empty() => OWN_MODULES.to_owned(),
+            MODULE => self.arm_name(value),
+            name => format!("{}={value}", axis(name)),
+        };
+        parts.extend(swept.map(named));
+        parts
+    }
+
+    /// The name of a point: with its job, and its arm if there are several.
+    pub fn name(&self, point: &PointFinding) -> String {
+        let arm = self.compared.as_ref().map(|_| self.arm_name(&point.arm));
+        self.parts(point, true).into_iter().chain(arm).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The name of a sweep without what precedes it: "rdma_max_inline_write" of "sysctl:sunrpc.rdma_max_inline_write".
+pub fn axis(name: &str) -> &str {
+    name.rsplit([':', '.']).next().unwrap_or(name)
 }
 
 /// Instructions of one function, without those that it called.
@@ -131,18 +162,6 @@ pub struct FunctionFinding {
     pub baseline_calls_per_io: Option<f64>,
     /// Against the baseline, in instructions per I/O; `null` for the baseline itself.
     pub change: Option<f64>,
-    /// The chains of calls that lead to most of it, outermost first. Empty without `--chains`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub called_from: Vec<String>,
-}
-
-/// Instructions at the end of one chain of calls.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ChainFinding {
-    /// The functions, outermost first, with semicolons between.
-    pub calls: String,
-    /// Instructions per I/O.
-    pub instructions_per_io: f64,
 }
 
 /// The difference to the baseline.

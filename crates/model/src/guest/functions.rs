@@ -1,12 +1,10 @@
 //! Functions of the guests of a point and of its baseline: instructions, calls, and what moved.
 
-use super::finding::{ChainFinding, FunctionFinding, MoveFinding};
+use super::finding::{FunctionFinding, MoveFinding};
 use super::fold;
 use super::record::{FunctionCount, Measured};
 use std::collections::BTreeMap;
 
-/// Chains of calls shown for one function.
-const CHAINS: usize = 3;
 /// A function, clones folded: its name, its module or program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Named<'a> {
@@ -73,7 +71,6 @@ pub(super) fn functions(own: &[&Measured], baseline: Option<&[&Measured]>) -> Ve
             calls_per_io: part.calls,
             baseline_calls_per_io: before.map(|before| before.calls),
             change: before.map(|before| part.all - before.all),
-            called_from: callers(own, named.name),
         }
     };
     let mut all: Vec<_> = mine.iter().map(|(named, part)| finding(*named, *part)).collect();
@@ -81,33 +78,6 @@ pub(super) fn functions(own: &[&Measured], baseline: Option<&[&Measured]>) -> Ve
     all.extend(gone.map(|(named, _)| finding(*named, Part::default())));
     all.sort_by(|a, b| b.instructions_per_io.total_cmp(&a.instructions_per_io).then_with(|| a.name.cmp(&b.name)));
     all
-}
-
-/// Chains of calls, clones of functions folded: means over the replicates.
-pub(super) fn chains(replicates: &[&Measured]) -> Vec<ChainFinding> {
-    let mut sums: BTreeMap<String, f64> = BTreeMap::new();
-    let counted: Vec<&&Measured> = replicates.iter().filter(|measured| measured.ios > 0).collect();
-    for measured in &counted {
-        for chain in &measured.instructions.chains {
-            let calls: Vec<_> = chain.calls.split(';').map(fold::function).collect();
-            let mean = chain.count as f64 / measured.ios as f64 / counted.len() as f64;
-            *sums.entry(calls.join(";")).or_default() += mean;
-        }
-    }
-    sums.into_iter().map(|(calls, value)| ChainFinding { calls, instructions_per_io: value }).collect()
-}
-
-/// The chains that end in a function, those with most instructions first.
-fn callers(replicates: &[&Measured], name: &str) -> Vec<String> {
-    let mut chains: BTreeMap<&str, u64> = BTreeMap::new();
-    for chain in replicates.iter().flat_map(|measured| &measured.instructions.chains) {
-        if chain.calls.rsplit(';').next().is_some_and(|last| fold::function(last) == name) {
-            *chains.entry(&chain.calls).or_default() += chain.count;
-        }
-    }
-    let mut chains: Vec<_> = chains.into_iter().collect();
-    chains.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
-    chains.into_iter().take(CHAINS).map(|(calls, _)| calls.to_owned()).collect()
 }
 
 /// Functions grouped by subsystem, so that a function that was split or renamed within one does not count as two moves.

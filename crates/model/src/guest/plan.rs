@@ -33,8 +33,6 @@ pub struct GuestPlan {
     pub replicates: u32,
     /// Whether instructions are counted by function.
     pub functions: bool,
-    /// Whether also calls are followed.
-    pub chains: bool,
     /// A change below this fraction does not matter.
     pub margin: f64,
     /// What is measured.
@@ -44,21 +42,39 @@ pub struct GuestPlan {
     pub published: Vec<Published>,
 }
 
-/// One job on one stack of one kernel.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Point {
+/// What tells points apart.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Place {
     /// The job's name.
     pub job: String,
-    /// Its number among the arms.
-    pub arm: usize,
-    /// The kernel, as the user named it.
+    /// The kernel, as named on the command line.
     pub kernel: String,
-    /// The stack's name.
+    /// The stack.
     pub stack: String,
     /// Kernel parameters beside iotoll's own.
     pub parameters: String,
-    /// Values of what is swept, by name.
+    /// Values of what is swept.
     pub cell: BTreeMap<String, String>,
+}
+
+impl Place {
+    /// What every point has, by the names of what can be compared, and the values of what is swept; without what is compared.
+    pub fn parts(&self, compared: Option<&str>) -> Vec<(&str, &str)> {
+        let Self { job, kernel, stack, parameters, cell } = self;
+        let fixed = [("job", job), ("kernel", kernel), ("stack", stack), ("parameters", parameters)].into_iter();
+        let all = fixed.chain(cell.iter().map(|(name, value)| (name.as_str(), value)));
+        all.filter(|(name, _)| compared != Some(name)).map(|(name, value)| (name, value.as_str())).collect()
+    }
+}
+
+/// One job on one stack of one kernel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// What tells it from others.
+    #[serde(flatten)]
+    pub place: Place,
+    /// Its number among the arms.
+    pub arm: usize,
     /// The jobs, which run together.
     pub phase: Phase,
     /// Sysctls, by names with dots.
@@ -88,17 +104,8 @@ impl GuestPlan {
     /// The point that this one is compared with: the same, but of the first arm.
     pub fn baseline_of(&self, point: usize) -> Option<usize> {
         let point = self.points.get(point)?;
-        let same =
-            |other: &Point| other.arm == 0 && other.job == point.job && self.cell_of(other) == self.cell_of(point);
-        if point.arm == 0 { None } else { self.points.iter().position(same) }
-    }
-
-    /// What distinguishes a point from others of its arm.
-    fn cell_of<'a>(&self, point: &'a Point) -> Vec<(&'a str, &'a str)> {
         let compared = self.compared.as_deref();
-        let fixed = [("kernel", &point.kernel), ("parameters", &point.parameters), ("stack", &point.stack)];
-        let fixed = fixed.into_iter().map(|(name, value)| (name, value.as_str()));
-        let swept = point.cell.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        fixed.chain(swept).filter(|(name, _)| Some(*name) != compared).collect()
+        let same = |other: &Point| other.arm == 0 && other.place.parts(compared) == point.place.parts(compared);
+        if point.arm == 0 { None } else { self.points.iter().position(same) }
     }
 }

@@ -90,9 +90,6 @@ pub struct InstructionCount {
     /// By function. They sum to the total. Empty if functions were not asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<FunctionCount>,
-    /// By chain of calls.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub chains: Vec<ChainCount>,
 }
 
 impl InstructionCount {
@@ -124,15 +121,6 @@ pub struct FunctionCount {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(count: &u64) -> bool {
     *count == 0
-}
-
-/// Instructions at the end of one chain of calls.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChainCount {
-    /// The functions, outermost first, with semicolons between.
-    pub calls: String,
-    /// Instructions.
-    pub count: u64,
 }
 
 /// How it ended.
@@ -226,7 +214,6 @@ impl Recorded for GuestRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::Outcome;
 
     fn header(points: usize) -> Line {
         Line::Header(Box::new(crate::guest::tests::record(1, points, Vec::new()).header))
@@ -236,35 +223,14 @@ mod tests {
         Line::Measured(Box::new(Measured { point, ..Measured::default() }))
     }
 
-    fn end() -> Line {
-        Line::End(Box::new(End { outcome: Outcome::Completed, warnings: Vec::new(), seconds: 1.0 }))
-    }
-
     fn assembled(lines: Vec<Line>) -> Result<GuestRecord, (usize, String)> {
         GuestRecord::assemble(Envelope::default(), lines).map_err(|misplaced| (misplaced.line, misplaced.why))
     }
 
     #[test]
-    fn a_record_has_a_header_guests_and_an_end() {
-        let record = assembled(vec![header(2), measured(1), measured(0), end()]).unwrap();
-        assert_eq!(record.measured.iter().map(|measured| measured.point).collect::<Vec<_>>(), [1, 0]);
-        assert!(record.end.is_some());
-    }
-
-    #[test]
-    fn a_record_that_was_cut_off_is_read() {
-        let record = assembled(vec![header(1)]).unwrap();
-        assert!(record.measured.is_empty() && record.end.is_none());
-        assert_eq!(record.study(None).head.outcome, Outcome::Interrupted);
-    }
-
-    #[test]
     fn a_misplaced_line_is_named() {
         let wrong = |lines, line, why: &str| assert_eq!(assembled(lines).unwrap_err(), (line, why.to_owned()));
-        let no_header = "is not the header of a measurement of guests";
-        wrong(Vec::new(), 0, "is missing: nothing was measured");
-        wrong(vec![measured(0)], 0, no_header);
-        wrong(vec![header(1), measured(0), header(1)], 2, "is a second header");
+        wrong(vec![measured(0)], 0, "is not the header of a measurement of guests");
         wrong(vec![header(1), measured(1)], 1, "measures a point that the plan does not have");
     }
 }

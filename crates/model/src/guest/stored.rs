@@ -25,14 +25,14 @@ pub fn fits(record: &GuestRecord, plan: &GuestPlan) -> Result<(), String> {
 /// same module in it, or else of that kernel, or else of the first arm.
 fn counterpart(then: &GuestPlan, point: &Point) -> Option<usize> {
     // A module under development is compared with the kernel's own, too.
-    let cell = |of: &Point| of.cell.clone().into_iter().filter(|(name, _)| name != MODULE).collect::<Vec<_>>();
+    let cell = |of: &Point| of.place.cell.clone().into_iter().filter(|(name, _)| name != MODULE).collect::<Vec<_>>();
     let alike = |other: &Point| {
-        (&other.job, &other.stack, &other.parameters, cell(other))
-            == (&point.job, &point.stack, &point.parameters, cell(point))
+        let of = |it: &Point| (it.place.job.clone(), it.place.stack.clone(), it.place.parameters.clone(), cell(it));
+        of(other) == of(point)
     };
     let found = || then.points.iter().enumerate().filter(|(_, other)| alike(other));
     let same = |module: bool| {
-        found().find(|(_, other)| other.kernel == point.kernel && (!module || other.module == point.module))
+        found().find(|(_, other)| other.place.kernel == point.place.kernel && (!module || other.module == point.module))
     };
     same(true).or_else(|| same(false)).or_else(|| found().min_by_key(|(_, other)| other.arm)).map(|(number, _)| number)
 }
@@ -88,7 +88,7 @@ fn differing_work(then: &GuestPlan, now: &GuestPlan) -> Vec<String> {
         let Some(before) = before else { continue };
         let differs = (&before.phase, before.ios, before.warm_up_ios, &before.sysctls, &before.mount_options)
             != (&point.phase, point.ios, point.warm_up_ios, &point.sysctls, &point.mount_options);
-        let name = format!("job '{}'", point.job);
+        let name = format!("job '{}'", point.place.job);
         if differs && !found.contains(&name) {
             found.push(name);
         }
@@ -128,7 +128,7 @@ fn judge(record: &GuestRecord, finding: &GuestFinding, stored: Option<&GuestReco
         };
         let unknown = || "it was not measured".to_owned();
         AtPlace {
-            cell: cell(finding, point),
+            cell: finding.parts(point, false).join(", "),
             arm: if plan.arms.len() > 1 { point.arm.clone() } else { String::new() },
             value: estimate(&own).map(|value| exact(value, own.len() == 1)).ok_or_else(unknown),
             change: against.map(|before| {
@@ -148,15 +148,4 @@ fn judge(record: &GuestRecord, finding: &GuestFinding, stored: Option<&GuestReco
 /// A count of single replicates is exact.
 fn exact(estimate: Estimate, single: bool) -> Estimate {
     if single { Estimate::exact(estimate.value) } else { estimate }
-}
-
-/// What distinguishes a point from others of its arm.
-fn cell(finding: &GuestFinding, point: &PointFinding) -> String {
-    let compared = finding.compared.as_deref();
-    let shared = |part: &(&str, &str)| finding.points.iter().all(|other| other.parts(compared).contains(part));
-    let part = |part: (&str, &str)| match point.cell.contains_key(part.0) {
-        true => Some(format!("{}={}", part.0, part.1)),
-        false => (!part.1.is_empty() && !shared(&part)).then(|| part.1.to_owned()),
-    };
-    point.parts(compared).into_iter().filter_map(part).collect::<Vec<_>>().join(" ")
 }

@@ -2,7 +2,7 @@
 
 use super::InstructionsPerIo;
 use super::finding::{ChangeFinding, GuestFinding, PointFinding, UNIT};
-use super::functions::{chains, functions, moved};
+use super::functions::{functions, moved};
 use super::record::{GuestRecord, Measured};
 use crate::elided_list::elided_list;
 use crate::kind::Head;
@@ -27,12 +27,8 @@ pub fn study(record: &GuestRecord) -> GuestFinding {
         let mean_of = |part: fn(&Measured) -> u64| mean(&self::per_io(own, part)).map(InstructionsPerIo);
         let first = own.iter().min_by_key(|measured| measured.replicate);
         points.push(PointFinding {
-            job: point.job.clone(),
+            place: point.place.clone(),
             arm: plan.arms.get(point.arm).cloned().unwrap_or_default(),
-            kernel: point.kernel.clone(),
-            stack: point.stack.clone(),
-            parameters: point.parameters.clone(),
-            cell: point.cell.clone(),
             ios: first.map_or(0, |measured| measured.ios),
             bytes: first.map_or(0, |measured| measured.bytes),
             replicates: per_io.len(),
@@ -45,7 +41,6 @@ pub fn study(record: &GuestRecord) -> GuestFinding {
             idle_fraction: idle(own),
             path_proof: first.map(|measured| measured.counters.clone()).unwrap_or_default(),
             functions: functions(own, baseline),
-            chains: chains(own),
             change: baseline.and_then(|baseline| change(own, baseline, plan.margin)),
             since_stored: None,
         });
@@ -161,7 +156,7 @@ fn idle(replicates: &[&Measured]) -> Option<f64> {
 fn hashes(record: &GuestRecord) -> BTreeMap<String, String> {
     let name = |measured: &Measured| {
         let point = record.header.plan.points.get(measured.point);
-        let (job, arm) = point.map_or(("", 0), |point| (point.job.as_str(), point.arm));
+        let (job, arm) = point.map_or(("", 0), |point| (point.place.job.as_str(), point.arm));
         let arm = record.header.plan.arms.get(arm).map_or("", String::as_str);
         format!("{} {job} {arm} {}", measured.point, measured.replicate)
     };
@@ -170,15 +165,9 @@ fn hashes(record: &GuestRecord) -> BTreeMap<String, String> {
 
 fn caveats(finding: &GuestFinding, replicates: u32) -> Vec<Warning> {
     let mut caveats = Vec::new();
-    let named = |point: &PointFinding| {
-        let others = point.cell.iter().filter(|(name, _)| finding.compared.as_ref() != Some(*name));
-        let cell: Vec<_> = others.map(|(name, value)| format!("{name}={value}")).collect();
-        let mut parts = vec![point.job.clone(), cell.join(" "), point.arm.clone()];
-        parts.retain(|part| !part.is_empty());
-        parts.join(", ")
-    };
     let mut of_points = |code: Code, is: &dyn Fn(&PointFinding) -> bool, what: &str| {
-        let names: Vec<String> = finding.points.iter().filter(|point| is(point)).map(named).collect();
+        let names: Vec<String> =
+            finding.points.iter().filter(|point| is(point)).map(|point| finding.name(point)).collect();
         if !names.is_empty() {
             caveats.push(Warning::new(code, format!("{}: {what}", elided_list(&names, "; "))));
         }

@@ -1,7 +1,7 @@
 //! The study: exact values, intervals over replicates, changes, what moved, caveats, and records that are cut off or wrong.
 
 use super::draft::{Draft, JobDraft};
-use super::record::{ChainCount, End, FunctionCount, GuestRecord, Header, InstructionCount, Measured};
+use super::record::{End, FunctionCount, GuestRecord, Header, InstructionCount, Measured};
 use super::study;
 use crate::guest::finding::{FunctionFinding, GuestFinding, PointFinding};
 use crate::record::Outcome;
@@ -166,17 +166,6 @@ fn clones_are_one_function_and_renames_within_a_subsystem_are_one_move() {
     let moved = point.change.iter().flat_map(|change| &change.moved);
     let moved: Vec<_> = moved.map(|moved| (moved.name.as_str(), moved.difference())).collect();
     assert_eq!(moved, [("NFS and SunRPC", 2.0), ("network", 1.0), ("zzz", 0.0)]);
-}
-
-#[test]
-fn chains_that_end_in_a_function_are_listed_the_largest_first() {
-    let chain = |calls: &str, count| ChainCount { calls: calls.to_owned(), count };
-    let mut measured = by_function(0, 0, vec![function("f", None, 100)]);
-    measured.instructions.chains =
-        vec![chain("a;f", 1), chain("b;f.isra.0", 9), chain("f;b", 50), chain("c;f", 3), chain("d;f", 2)];
-    let finding = study(&record(1, 1, vec![measured]));
-    let function = point(&finding, 0).functions.first().unwrap();
-    assert_eq!(function.called_from, ["b;f.isra.0", "c;f", "d;f"]);
 }
 
 #[test]

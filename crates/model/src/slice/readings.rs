@@ -7,10 +7,10 @@ use crate::study::Context;
 use crate::study::windows::{Columns, Window, io_seconds, part_of_steal_in, window, windows};
 use std::collections::BTreeMap;
 
-/// Common properties of the slices of one case in one boot.
+/// Common properties of the slices of one case in a round.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SliceReadings {
-    /// The CPUs of the machine, which may differ between boots.
+    /// The CPUs of the machine, which may differ between rounds.
     pub context: Context,
     /// The fraction of busy time that remains after subtracting steal. Steal is counted in ticks of 10 ms, which is too
     /// coarse for a slice, but not for a round.

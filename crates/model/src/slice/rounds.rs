@@ -4,10 +4,10 @@
 
 use super::command::{self, CommandScale, Commands, is_uncounted};
 use super::readings::{SliceReadings, cycles, whole, whole_seconds};
-use super::{CommandTotal, RoundRecord, SliceReading, SliceRecord};
+use super::{RoundRecord, SliceReading, SliceRecord};
 use crate::experiment::{Metric, WorkCounter};
 use crate::measured::{Measured, Round, Rounds};
-use crate::record::{Direction, Execution, Host, JobRecord, Latency, Meter, Mode, Snapshot, Stretch};
+use crate::record::{Direction, Execution, Host, JobRecord, Latency, Meter, MeterStatus, Mode, Snapshot, Stretch};
 use crate::study::windows::{self, io_seconds, steal_taken_off};
 use crate::study::{Context, page_cache};
 use crate::unit::Bytes;
@@ -68,52 +68,26 @@ impl MeasuredSlices {
         }
         let mut sums = Round { cases: vec![Measured::default(); self.rounds.cases()], ..Round::default() };
         let mut readings = BTreeMap::new();
-        let mut slices = round.slices.as_slice();
-        for &count in &round.boots {
-            let (boot, rest) = slices.split_at_checked(count).unwrap_or((slices, &[]));
-            slices = rest;
-            let alone = self.sum(boot, &round.commands, &mut sums, &mut readings);
-            let cases = boot.iter().filter_map(|slice| slice.case);
-            sums.booted.extend(cases.map(|case| (case, alone.clone())));
-        }
-        // All slices, if the round has one boot.
-        self.sum(slices, &round.commands, &mut sums, &mut readings);
-        self.rounds.rounds.push(sums);
-        self.readings.push(readings);
-    }
-
-    /// Adds slices to the sums of a round. Returns those of the idle machine.
-    fn sum(
-        &self,
-        slices: &[SliceRecord],
-        totals: &[CommandTotal],
-        sums: &mut Round,
-        known: &mut BTreeMap<usize, SliceReadings>,
-    ) -> Measured {
-        let mut alone = Measured::default();
         let meter = self.rounds.meter;
-        let commands = Commands { counter: self.counter.as_ref(), totals };
-        let by_case = SliceReadings::by_case(slices, commands, meter, &self.context);
-        for slice in slices.iter().filter(|slice| !is_uncounted(slice)) {
-            let readings = by_case.get(&slice.case).copied();
-            let readings = readings.unwrap_or_else(|| self.unknown_readings());
-            let read = measured(slice, meter, &readings);
-            let (stolen, watched) = stolen(slice, readings.context.cpus as f64);
+        let commands = Commands { counter: self.counter.as_ref(), totals: &round.commands };
+        let by_case = SliceReadings::by_case(&round.slices, commands, meter, &self.context);
+        for slice in round.slices.iter().filter(|slice| !is_uncounted(slice)) {
+            let by_case = by_case.get(&slice.case).copied().unwrap_or_else(|| self.unknown_readings());
+            let read = measured(slice, meter, &by_case);
+            let (stolen, watched) = stolen(slice, by_case.context.cpus as f64);
             sums.stolen = (sums.stolen.0 + stolen, sums.stolen.1 + watched);
             match slice.case {
-                None => {
-                    sums.background.add(&read);
-                    alone.add(&read);
-                }
+                None => sums.background.add(&read),
                 Some(case) => {
-                    known.insert(case, readings);
+                    readings.insert(case, by_case);
                     if let Some(case) = sums.cases.get_mut(case) {
                         case.add(&read);
                     }
                 }
             }
         }
-        alone
+        self.rounds.rounds.push(sums);
+        self.readings.push(readings);
     }
 
     fn unknown_readings(&self) -> SliceReadings {
@@ -128,7 +102,7 @@ impl MeasuredSlices {
         let (ios, seconds) = (read.ios, Some(read.seconds).filter(|seconds| *seconds > 0.0));
         let alone = self.rounds.rounds.get(round).filter(|round| !self.rounds.is_unseen(round)).map(|round| Round {
             cases: vec![read],
-            background: slice.case.map_or(&round.background, |case| round.background_of(case)).clone(),
+            background: round.background.clone(),
             ..Round::default()
         });
         let pair = alone.and_then(|alone| alone.pair(Metric::CyclesPerIo, 0));
@@ -142,13 +116,18 @@ fn first_that_reads(rounds: &[RoundRecord], context: &Context) -> Option<Meter> 
     Meter::by_trust().find(|meter| slices(rounds).all(|slice| reads(*meter, slice, context)))
 }
 
-/// Why none did.
-pub(crate) fn why_unmetered(rounds: &[RoundRecord], host: &Host) -> &'static str {
-    let context = Context::of(host);
-    let some = slices(rounds).any(|slice| Meter::by_trust().any(|meter| reads(meter, slice, &context)));
-    match some {
-        true => "no meter of the whole machine read all slices: a CPU came or went, or a reading failed; measure again",
-        false => "no meter of the whole machine is available; see `iotoll doctor`",
+/// Why none of these meters did.
+pub(crate) fn why_unmetered(rounds: &[RoundRecord], meters: &[MeterStatus]) -> &'static str {
+    let of_machine = || meters.iter().filter(|it| Meter::by_trust().any(|meter| meter == it.meter));
+    let runs = |fits: &dyn Fn(Meter) -> bool| of_machine().any(|it| it.status.taken().is_some() && fits(it.meter));
+    if runs(&|meter| slices(rounds).all(|slice| is_fine_enough(meter, slice))) {
+        "no meter of the whole machine read all slices: a CPU came or went, or a reading failed; measure again"
+    } else if runs(&|_| true) {
+        "slices are too short for the steps of the meters of the whole machine; see `iotoll doctor`"
+    } else if of_machine().any(|it| it.status.reason().is_some_and(|reason| reason.starts_with("not chosen"))) {
+        "--meters leaves out the meters of the whole machine"
+    } else {
+        "no meter of the whole machine is available; see `iotoll doctor`"
     }
 }
 

@@ -1,6 +1,7 @@
 //! Known differences between the machines of two records, in words: "kernel 6.9.1 → 6.18.44".
 
 use crate::envelope::Envelope;
+use crate::number::{self, NANOS};
 use crate::record::{Canaries, Host};
 use crate::storage::Storage;
 use crate::unit::Bytes;
@@ -91,13 +92,8 @@ fn gibibytes(bytes: Bytes) -> String {
     if bytes.0 == 0 { "unknown".to_owned() } else { format!("{:.1} GiB", bytes.as_f64() / 1_073_741_824.0) }
 }
 
-/// Nanoseconds with three digits.
 fn nanos(nanos: f64) -> String {
-    match nanos {
-        nanos if nanos < 99.95 => format!("{nanos:.1} ns"),
-        nanos if nanos < 999.5 => format!("{nanos:.0} ns"),
-        nanos => format!("{:.2} µs", nanos / 1e3),
-    }
+    number::with_unit(NANOS, nanos)
 }
 
 /// What holds the files, if both are known.

@@ -87,7 +87,7 @@ fn of_metric(finding: &CompareFinding, subject: &str, metric: Metric, found: &Me
             text + &time.unwrap_or_default()
         }
     };
-    let unseen = finding.unseen_fraction.zip(finding.unseen_in_spells_fraction);
+    let unseen = finding.unseen.unseen_fraction.zip(finding.unseen.unseen_in_spells_fraction);
     let unseen = unseen.filter(|_| found.verdict == Verdict::NoDifference);
     // A state that no round was in is not in the interval.
     let detail = unseen.map(|(part, in_spells)| {

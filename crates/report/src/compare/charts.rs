@@ -143,7 +143,7 @@ impl Sweep<'_> {
     fn crossings(&self, metric: Metric, group: &Group) -> Vec<Mark> {
         let ends = self.named.first().zip(self.named.last());
         let Some(((first, _), (last, _))) = ends else { return Vec::new() };
-        let ours = self.finding.crossovers.iter().filter(|crossover| {
+        let ours = self.finding.sweep.crossovers.iter().filter(|crossover| {
             crossover.axis == self.axis && crossover.metric == metric.name() && crossover.at == *group
         });
         let inside = |value: f64| value.is_finite() && (*first..=*last).contains(&value);

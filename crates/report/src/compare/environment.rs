@@ -9,7 +9,6 @@ use crate::{placement, provenance};
 use model::comparison::CompareFinding;
 use model::experiment::Metric;
 use model::record::Meter;
-use std::collections::BTreeSet;
 
 /// How the comparison was measured.
 pub fn method(finding: &CompareFinding) -> Vec<Fact> {
@@ -58,7 +57,6 @@ pub fn environment(finding: &CompareFinding) -> Vec<Fact> {
     let environment = &finding.environment;
     let host = &finding.head.host;
     let mut facts = provenance::of_host(host, Audience::ALL);
-    facts.extend(boots(finding).map(|text| Fact::new("Boots", text)));
     facts.push(Fact::new("Cycles", cycles(finding)));
     facts.push(Fact::new("Background", background(finding)));
     facts.extend(provenance::services(&finding.head.services));
@@ -66,24 +64,7 @@ pub fn environment(finding: &CompareFinding) -> Vec<Fact> {
     let canaries = provenance::canaries(&environment.canaries);
     let canaries: Vec<String> = canaries.iter().map(|(name, text)| format!("{name} {}", tied(text))).collect();
     facts.extend((!canaries.is_empty()).then(|| Fact::new("Canaries", canaries.join(", "))));
-    facts.extend(environment.step.map(|step| {
-        let (round, size) = (step.after_round, tied(&signed(step.change)));
-        Fact::new("Step", format!("all arms changed by {size} after round {round}"))
-    }));
     facts
-}
-
-/// "stock 5, Linux 6.9.0; patched 5, Linux 6.9.0-patched".
-fn boots(finding: &CompareFinding) -> Option<String> {
-    let parts = finding.arms.iter().filter_map(|arm| {
-        let boots = || finding.boots.iter().filter(|boot| boot.arm == arm.name);
-        let kernels: BTreeSet<&str> = boots().map(|boot| boot.host.kernel.as_str()).collect();
-        let kernels: Vec<&str> = kernels.into_iter().collect();
-        let count = tied(&format!("{} {}", arm.name, boots().count()));
-        (!kernels.is_empty()).then(|| format!("{count}, Linux {}", kernels.join(" and ")))
-    });
-    let parts: Vec<String> = parts.collect();
-    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// What a cycle means on this machine, and the meter that counted it.
@@ -105,8 +86,4 @@ fn background(finding: &CompareFinding) -> String {
         .map_or_else(|| format!("{MISSING} not measured"), |busy| format!("{busy} of the machine"));
     let steal = share(environment.steal_fraction).unwrap_or_else(|| MISSING.to_owned());
     format!("{busy}; steal {steal}")
-}
-
-fn signed(fraction: f64) -> String {
-    crate::change::Change { value: Some(fraction), low: None, high: None }.percent()
 }

@@ -7,7 +7,7 @@ use model::comparison::finding::SlicePoint;
 use model::kind::Head;
 use serde_json::{Value, json};
 
-const NAMES: [&str; 14] = [
+const NAMES: [&str; 13] = [
     "empty",
     "options",
     "sweep",
@@ -18,7 +18,6 @@ const NAMES: [&str; 14] = [
     "three_arms",
     "stored",
     "stored_sweep",
-    "booted",
     "probed",
     "explained",
     "explained_sweep",

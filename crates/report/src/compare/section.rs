@@ -64,7 +64,7 @@ fn crossovers(finding: &CompareFinding) -> Option<Block> {
     let metric = |crossover: &CrossoverFinding| {
         Metric::parse(&crossover.metric).map_or(crossover.metric.clone(), |metric| words::of(metric).head.to_owned())
     };
-    let found = finding.crossovers.iter().map(|crossover| {
+    let found = finding.sweep.crossovers.iter().map(|crossover| {
         let arm = if several { format!("{}: ", crossover.arm) } else { String::new() };
         let label = metric(crossover) + &at(finding, &crossover.at);
         // Without a crossover, what is the same at several places is said once.
@@ -107,7 +107,7 @@ fn estimate(estimate: &Estimate) -> String {
 
 /// rate(N) = λN ÷ (1 + σ(N − 1) + κN(N − 1)), in words and by its coefficients.
 fn scalability(finding: &CompareFinding) -> Option<Block> {
-    let found = finding.scalability.iter().map(|found| {
+    let found = finding.sweep.scalability.iter().map(|found| {
         let mut text = found.words.clone();
         if let (Some(alone), Some(contention), Some(coherency)) = (&found.alone, &found.contention, &found.coherency) {
             text += &format!(
@@ -129,7 +129,7 @@ fn scalability(finding: &CompareFinding) -> Option<Block> {
 
 /// cost(b) = c0 + c1 × b.
 fn lines(finding: &CompareFinding) -> Option<Block> {
-    let found = finding.lines.iter().map(|line| {
+    let found = finding.sweep.lines.iter().map(|line| {
         let text = format!(
             "{} cycles per I/O + {} cycles per byte; largest deviation {}",
             estimate(&line.per_io),

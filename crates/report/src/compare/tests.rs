@@ -25,7 +25,6 @@ fn comparisons_as_they_are_read() {
     insta::assert_snapshot!("probed_at_80", terminal(&fixture::named("probed"), Ink::Plain, 80));
     insta::assert_snapshot!("explained_at_80", terminal(&fixture::named("explained"), Ink::Plain, 80));
     insta::assert_snapshot!("explained_sweep_at_100", terminal(&fixture::named("explained_sweep"), Ink::Plain, 100));
-    insta::assert_snapshot!("booted_at_80", terminal(&fixture::named("booted"), Ink::Plain, 80));
     insta::assert_snapshot!("stored_at_80", terminal(&fixture::named("stored"), Ink::Plain, 80));
     insta::assert_snapshot!("stored_sweep_at_80", terminal(&fixture::named("stored_sweep"), Ink::Plain, 80));
     insta::assert_snapshot!("empty_at_80", terminal(&fixture::named("empty"), Ink::Plain, 80));
@@ -49,7 +48,7 @@ fn a_comparison_of_one_cell_is_one_screen() {
 #[test]
 fn what_holds_for_all_sentences_of_the_answer_is_said_once() {
     let mut finding = fixture::named("options");
-    finding.unseen_fraction = Some(0.09);
+    finding.unseen.unseen_fraction = Some(0.09);
     for metric in finding.cells[0].metrics.values_mut() {
         metric.verdict = model::stats::Verdict::NoDifference;
     }

@@ -38,7 +38,7 @@ fn record(lines: &str) -> GuestRecord {
     GuestRecord::assemble(envelope, lines.expect("lines of a record")).expect("a record")
 }
 
-/// One job on one kernel, by function and with chains of calls.
+/// One job on one kernel, by function.
 pub fn one() -> GuestFinding {
     recorded(include_str!("records/one.jsonl"))
 }
@@ -96,16 +96,15 @@ pub fn hostile(number: f64, text: &str) -> GuestFinding {
     finding.published = vec![Published { what: text.to_owned(), source: text.to_owned() }];
     finding.kernels = [(text.to_owned(), KernelIdentity { release: text.to_owned(), hash: text.to_owned() })].into();
     for point in &mut finding.points {
-        point.job = text.to_owned();
+        point.place.job = text.to_owned();
         point.arm = text.to_owned();
-        point.cell = [(text.to_owned(), text.to_owned())].into();
+        point.place.cell = [(text.to_owned(), text.to_owned())].into();
         point.path_proof = [(text.to_owned(), i64::MIN)].into();
         point.instructions_per_io = Some(all);
         for function in &mut point.functions {
             function.name = text.to_owned();
             function.instructions_per_io = number;
             function.change = Some(number);
-            function.called_from = vec![text.to_owned()];
         }
         if let Some(change) = &mut point.change {
             change.change = all;

@@ -7,7 +7,7 @@ use crate::number::MISSING;
 use crate::words as compare;
 use model::elided_list::distinct;
 use model::guest::GuestFinding;
-use model::guest::finding::{ChangeFinding, FunctionFinding, PointFinding};
+use model::guest::finding::{ChangeFinding, FunctionFinding, PointFinding, axis};
 
 /// Smaller moves are in the rest.
 pub(super) const LEAST_MOVE: f64 = 0.5;
@@ -30,7 +30,7 @@ pub(super) fn rows(finding: &GuestFinding) -> Vec<Row<'_>> {
     let mut rows: Vec<(Vec<(&str, &str)>, Row)> = Vec::new();
     for point in &finding.points {
         let arm = finding.arms.iter().position(|arm| *arm == point.arm).unwrap_or(0);
-        let key = point.parts(finding.compared.as_deref());
+        let key = point.place.parts(finding.compared.as_deref());
         let free = rows
             .iter_mut()
             .filter(|(of, _)| *of == key)
@@ -58,7 +58,7 @@ pub(super) fn points(finding: &GuestFinding) -> Vec<Block> {
     match (&finding.compared, finding.arms.len()) {
         (Some(_), 2) => list(pairs(finding)),
         (Some(by), 3..=MOST_ARMS) => {
-            let title = format!("{TITLE} by {}", words::axis(by));
+            let title = format!("{TITLE} by {}", axis(by));
             let values = Block::new(title, Body::Table(matrix(finding, &value_cell))).with(notes);
             let first = finding.arms.first().map_or_else(String::new, |arm| words::arm_head(finding, arm));
             let changed = |point: Option<&PointFinding>| match point.and_then(|point| point.change.as_ref()) {
@@ -118,7 +118,7 @@ fn each(finding: &GuestFinding) -> Table {
     let mut table = Table { keys: 1 + usize::from(compared), ..Table::new(columns) };
     for point in &finding.points {
         let mut cells = vec![Cell::from(words::row(finding, point))];
-        cells.extend(compared.then(|| Cell::from(words::arm(finding, &point.arm))));
+        cells.extend(compared.then(|| Cell::from(finding.arm_name(&point.arm))));
         cells.push(value_cell(Some(point)));
         cells.push(known(point.instructions_per_io.and_then(|value| value.half_width())));
         // Instructions per I/O do not compare where I/Os have several sizes.
@@ -229,9 +229,6 @@ pub(super) fn functions(finding: &GuestFinding, point: &PointFinding, most: usiz
         }
         cells.push(Cell::from(calls));
         table.row(cells);
-        for chain in functions.iter().take(1).flat_map(|function| &function.called_from) {
-            table.note(Cell::new(Tone::Faint, "  called from"), chain.replace(';', " → "));
-        }
     };
     for function in shown {
         let home = function.program.as_ref().or(function.module.as_ref()).or(function.subsystem.as_ref());
@@ -327,11 +324,11 @@ pub(super) fn paths(finding: &GuestFinding) -> Vec<Block> {
         format!("{} I/Os: {}", words::whole(i64::try_from(point.ios).unwrap_or(i64::MAX)), counters.join(", "))
     };
     let mut facts = Vec::new();
-    for stack in distinct(points.iter().map(|point| point.stack.as_str())) {
-        let own: Vec<&PointFinding> = points.iter().copied().filter(|point| point.stack == stack).collect();
+    for stack in distinct(points.iter().map(|point| point.place.stack.as_str())) {
+        let own: Vec<&PointFinding> = points.iter().copied().filter(|point| point.place.stack == stack).collect();
         match distinct(own.iter().map(|point| counters(point))).as_slice() {
             [text] => facts.push(Fact::new(stack, text)),
-            _ => facts.extend(own.iter().map(|point| Fact::new(words::point(finding, point), counters(point)))),
+            _ => facts.extend(own.iter().map(|point| Fact::new(finding.name(point), counters(point)))),
         }
     }
     let matrix = |name: &&String| {

@@ -2,8 +2,7 @@
 
 use crate::number::MISSING;
 use model::guest::GuestFinding;
-use model::guest::finding::PointFinding;
-use model::guest::plan::{MODULE, OWN_MODULES};
+use model::guest::finding::{PointFinding, axis};
 use model::stats::Estimate;
 use model::thousands::separated;
 
@@ -54,73 +53,21 @@ pub(super) fn plus_minus(value: &Estimate) -> String {
     }
 }
 
-/// The name of a sweep without what precedes it: "rdma_max_inline_write" of "sysctl:sunrpc.rdma_max_inline_write".
-pub(super) fn axis(name: &str) -> &str {
-    name.rsplit([':', '.']).next().unwrap_or(name)
-}
-
-/// The name of an arm: of a path only its end, if that distinguishes the arms.
-pub(super) fn arm(finding: &GuestFinding, arm: &str) -> String {
-    let end = |path: &str| path.trim_end_matches('/').rsplit('/').next().unwrap_or(path).to_owned();
-    let alike = finding.arms.iter().filter(|other| end(other) == end(arm)).count();
-    if alike > 1 { arm.to_owned() } else { end(arm) }
-}
-
 /// The name of an arm below the name of what is compared: "1024" of "rdma_max_inline_write=1024".
 pub(super) fn arm_head(finding: &GuestFinding, name: &str) -> String {
     let swept = finding.compared.as_deref().and_then(|compared| name.strip_prefix(axis(compared))?.strip_prefix('='));
-    swept.map_or_else(|| arm(finding, name), str::to_owned)
+    swept.map_or_else(|| finding.arm_name(name), str::to_owned)
 }
 
 /// "1k write, bs=1k": what distinguishes a point from others of its arm; its job if nothing does.
 pub(super) fn row(finding: &GuestFinding, point: &PointFinding) -> String {
-    let parts = parts(finding, point, false);
-    if parts.is_empty() { point.job.clone() } else { parts.join(", ") }
+    let parts = finding.parts(point, false);
+    if parts.is_empty() { point.place.job.clone() } else { parts.join(", ") }
 }
 
 /// The same with its job in any case.
 pub(super) fn named(finding: &GuestFinding, point: &PointFinding) -> String {
-    parts(finding, point, true).join(", ")
-}
-
-/// The same with its arm.
-pub(super) fn point(finding: &GuestFinding, point: &PointFinding) -> String {
-    match finding.compared {
-        Some(_) => format!("{}, {}", named(finding, point), arm(finding, &point.arm)),
-        None => named(finding, point),
-    }
-}
-
-fn parts(finding: &GuestFinding, point: &PointFinding, with_job: bool) -> Vec<String> {
-    let compared = finding.compared.as_deref();
-    let varies = |value: fn(&PointFinding) -> &String| {
-        finding.points.first().is_some_and(|first| finding.points.iter().any(|other| value(other) != value(first)))
-    };
-    let mut parts = Vec::new();
-    if with_job || varies(|point| &point.job) {
-        parts.push(point.job.clone());
-    }
-    // A job on one stack is named well enough by its own name.
-    let stacks = || finding.points.iter().filter(|other| other.job == point.job).map(|other| &other.stack);
-    if compared != Some("stack") && stacks().any(|stack| *stack != point.stack) {
-        parts.push(point.stack.clone());
-    }
-    if compared != Some("kernel") && varies(|point| &point.kernel) {
-        parts.push(arm(finding, &point.kernel));
-    }
-    if compared != Some("parameters") && varies(|point| &point.parameters) && !point.parameters.is_empty() {
-        parts.push(point.parameters.clone());
-    }
-    let swept = point.cell.iter().filter(|(name, _)| compared != Some(name.as_str()));
-    // A mount option is named itself.
-    let named = |(name, value): (&String, &String)| match name.as_str() {
-        "mount" => value.clone(),
-        MODULE if value.is_empty() => OWN_MODULES.to_owned(),
-        MODULE => arm(finding, value),
-        name => format!("{}={value}", axis(name)),
-    };
-    parts.extend(swept.map(named));
-    parts
+    finding.parts(point, true).join(", ")
 }
 
 #[cfg(test)]
@@ -144,14 +91,14 @@ mod tests {
         finding.compared = Some("kernel".to_owned());
         let mut named = |arms: &[&str]| {
             finding.arms = arms.iter().map(|arm| (*arm).to_owned()).collect();
-            arms.iter().map(|name| arm(&finding, name)).collect::<Vec<_>>().join(" ")
+            arms.iter().map(|name| finding.arm_name(name)).collect::<Vec<_>>().join(" ")
         };
         assert_eq!(named(&["debian:6.1", "debian:6.12"]), "debian:6.1 debian:6.12");
         assert_eq!(named(&["/k/a/bzImage", "/k/b/bzImage"]), "/k/a/bzImage /k/b/bzImage");
         assert_eq!(named(&["debian:6.1", "/home/me/linux"]), "debian:6.1 linux");
         finding.compared = Some("sysctl:sunrpc.max".to_owned());
         assert_eq!(
-            (arm(&finding, "max=1024"), arm_head(&finding, "max=1024")),
+            (finding.arm_name("max=1024"), arm_head(&finding, "max=1024")),
             ("max=1024".to_owned(), "1024".to_owned())
         );
     }

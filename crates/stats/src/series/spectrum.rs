@@ -14,10 +14,6 @@ pub const FALSE_ALARM: f64 = 1e-4;
 
 /// Numbers of harmonics that are summed. A sum of few finds a sine, a sum of many a short stall.
 pub const SUMS: [usize; 6] = [1, 2, 4, 8, 16, 32];
-/// Numbers of harmonics that are summed for short stalls, each cut at [`MOST_OF_ONE`].
-pub const MANY: [usize; 2] = [64, 256];
-/// Most that a harmonic adds to a sum of many: so a few strong ones make no comb.
-const MOST_OF_ONE: f64 = 6.0;
 /// Fewest periods in a recording: with fewer, noise that grows towards low frequencies looks the same.
 pub const FEWEST_PERIODS: f64 = 4.5;
 /// Fewest bins of a part of the background: the median of 12 exponential values has a standard error of 40 %.
@@ -69,38 +65,27 @@ impl Spectrum {
         Some(Self { periods_per_bin: values.len() as f64 / length as f64, power })
     }
 
-    /// Number of bins that are searched.
-    pub fn bins(&self) -> usize {
-        self.power.len().saturating_sub(1)
-    }
-
     /// For each number of harmonics the comb with the largest sum.
     pub fn combs(&self) -> Vec<Comb> {
-        SUMS.iter().filter_map(|&harmonics| self.best_comb(&self.power, harmonics, ln_gamma_tail)).collect()
-    }
-
-    /// The same for many harmonics of which none counts much.
-    pub fn long_combs(&self) -> Vec<Comb> {
-        let cut: Vec<f64> = self.power.iter().map(|power| power.min(MOST_OF_ONE)).collect();
-        MANY.iter().filter_map(|&harmonics| self.best_comb(&cut, harmonics, ln_cut_tail)).collect()
+        SUMS.iter().filter_map(|&harmonics| self.best_comb(harmonics)).collect()
     }
 
     /// Places are tried in steps of half a bin of the highest harmonic.
-    fn best_comb(&self, power: &[f64], harmonics: usize, ln_tail: fn(usize, f64) -> f64) -> Option<Comb> {
+    fn best_comb(&self, harmonics: usize) -> Option<Comb> {
         let steps = 2.0 * harmonics as f64;
         let first = (FEWEST_PERIODS / self.periods_per_bin * steps).ceil() as usize;
         // At the last place, the highest harmonic is in the last bin.
-        let last = self.bins().saturating_sub(1) * 2;
+        let last = self.power.len().saturating_sub(2) * 2;
         // The numbers of harmonics are powers of two.
         let shift = harmonics.trailing_zeros() + 1;
         let sum = |place: usize| {
             let bin = |harmonic: usize| (harmonic * place + harmonics) >> shift;
-            (1..=harmonics).map(|harmonic| power.get(bin(harmonic)).copied().unwrap_or(0.0)).sum::<f64>()
+            (1..=harmonics).map(|harmonic| self.power.get(bin(harmonic)).copied().unwrap_or(0.0)).sum::<f64>()
         };
         let sums = (first..=last).map(|place| (place, sum(place)));
         let (place, sum) = sums.max_by(|(_, one), (_, other)| one.total_cmp(other))?;
         let periods = place as f64 / steps * self.periods_per_bin;
-        Some(Comb { periods, harmonics, ln_probability: ln_tail(harmonics, sum) })
+        Some(Comb { periods, harmonics, ln_probability: ln_gamma_tail(harmonics, sum) })
     }
 }
 
@@ -167,28 +152,6 @@ pub fn ln_gamma_tail(shape: usize, sum: f64) -> f64 {
     (ln_last + others.ln() - sum).min(0.0)
 }
 
-/// Logarithm of an upper bound of the probability that the sum of `count` exponential variables, each cut at [`MOST_OF_ONE`], is
-/// `sum` or more: Chernoff's, the least of n·ln M(t) − t·s over t, where M is the moment generating function of one. A normal
-/// approximation would be far too small, because even a cut exponential is skewed.
-fn ln_cut_tail(count: usize, sum: f64) -> f64 {
-    /// Largest t: beyond it, only sums near the greatest possible one would gain.
-    const MOST: f64 = 20.0;
-    /// Halvings of the range of t.
-    const STEPS: usize = 60;
-    let bound = |t: f64| {
-        let (rest, rate) = ((-(1.0 - t) * MOST_OF_ONE).exp(), 1.0 - t);
-        let inside = if rate.abs() < 1e-9 { MOST_OF_ONE } else { (1.0 - rest) / rate };
-        count as f64 * (inside + rest).ln() - t * sum
-    };
-    // Convex in t, and 0 at 0.
-    let (mut low, mut high) = (0.0, MOST);
-    for _ in 0..STEPS {
-        let (one, other) = (low + (high - low) / 3.0, high - (high - low) / 3.0);
-        if bound(one) < bound(other) { high = other } else { low = one }
-    }
-    bound(f64::midpoint(low, high)).min(0.0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -201,20 +164,6 @@ mod tests {
             assert!((found / tail - 1.0).abs() < 1e-3, "{shape} {sum}: {found:e}");
         }
         assert!(ln_gamma_tail(32, 1e12) < -9e11);
-    }
-
-    /// Exact values (by a convolution of tilted densities): −15.6 and −17.6 at six standard deviations. The bound is a little
-    /// above.
-    #[test]
-    fn the_tail_of_cut_harmonics_is_bounded() {
-        let rest = (-MOST_OF_ONE).exp();
-        let (mean, variance) = (1.0 - rest, 1.0 - 2.0 * MOST_OF_ONE * rest - rest * rest);
-        for (count, exact) in [(64, -15.6), (256, -17.6)] {
-            let sum = count as f64 * mean + 6.0 * (count as f64 * variance).sqrt();
-            let bound = ln_cut_tail(count, sum);
-            assert!((exact - 0.1..exact + 3.0).contains(&bound), "{count}: {bound}");
-            assert_eq!(ln_cut_tail(count, 0.9 * count as f64), 0.0);
-        }
     }
 
     #[test]

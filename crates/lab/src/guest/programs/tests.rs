@@ -74,29 +74,6 @@ fn what_is_found_nowhere_is_named() {
 }
 
 #[test]
-fn a_program_with_debug_information_is_stripped_once() {
-    let folder = tempfile::tempdir().unwrap();
-    let cache = Cache::at(&folder.path().join("cache")).unwrap();
-    let this = std::env::current_exe().unwrap();
-    let bytes = fs::read(&this).unwrap();
-    if !elf::has_debug_information(&bytes) || Command::new("strip").arg("--version").output().is_err() {
-        return;
-    }
-    let program = folder.path().join("program");
-    fs::copy(&this, &program).unwrap();
-    let copied = stripped(&program, &bytes, &cache);
-    assert!(copied.starts_with(cache.folder()));
-    let small = fs::read(&copied).unwrap();
-    assert!(small.len() < bytes.len());
-    assert!(!elf::has_debug_information(&small));
-    assert_eq!(elf::linking(&small), elf::linking(&bytes));
-    assert_eq!(stripped(&program, &bytes, &cache), copied);
-    fs::copy(&this, &program).unwrap();
-    assert_ne!(stripped(&program, &bytes, &cache), copied, "the program has changed");
-    assert_eq!(cache.names(Part::PROGRAMS).len(), 1);
-}
-
-#[test]
 fn packages_are_named_after_their_libraries() {
     for (package, library) in [
         ("libtirpc3", "libtirpc.so.3"),

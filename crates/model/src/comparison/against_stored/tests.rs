@@ -70,7 +70,7 @@ fn all_intervals_of_a_line_have_one_confidence() {
     let metric = &found.cells[0].metrics["cycles_per_io"];
     let confidence = metric.confidence.unwrap();
     assert!(confidence > CONFIDENCE, "{confidence}");
-    let (now, then) = (Session::of(&now), Session::of(&then));
+    let (now, then) = (Session::of(&now, None), Session::of(&then, None));
     let level = |session: &Session, arm| session.level(Metric::CyclesPerIo, &BTreeMap::new(), arm).unwrap();
     for (change, arm) in [(metric.stored.unwrap().environment, 0), (metric.stored.unwrap().total, 1)] {
         let expected = |confidence| level(&now, arm).since(&level(&then, 0), confidence);

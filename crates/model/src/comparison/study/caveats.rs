@@ -2,27 +2,26 @@
 
 use super::change::{Comparison, Dominated, Found};
 use super::which_rounds::{WarmUp, carry_over};
-use super::{View, sliced_command, step};
-use crate::comparison::finding::{CellFinding, EnvironmentStep};
+use super::{View, sliced_command};
+use crate::comparison::finding::CellFinding;
 use crate::comparison::record::{RoundRecord, SliceReading};
 use crate::direction::directed;
 use crate::elided_list::distinct;
 use crate::experiment::{Case, Cell, Metric};
 use crate::group_limit;
-use crate::measured::{CaseLoad, Rounds};
+use crate::measured::{CaseLoad, Round, Rounds};
 use crate::record::Lost;
 use crate::slice::rounds::why_unmetered;
 use crate::stats::stopping::FEWEST_ROUNDS;
+use crate::stats::{CommonShift, Pair, common_shift};
 use crate::study::caveats::{BUSY_BACKGROUND, DISAGREEMENT, SATURATED, STOLEN, loss_unknown, lost_packets};
-use crate::warning::{Code, Warning, add_once, gravest_first};
+use crate::warning::{Code, Warning, gravest_first};
 
 /// The caveats of the record and those that follow from the numbers, the gravest first.
 pub(super) fn caveats(record: View, sums: &Rounds, warm_up: &WarmUp) -> Vec<Warning> {
     let mut warnings = record.end.map(|end| end.warnings.clone()).unwrap_or_default();
-    record.boots.iter().flat_map(|boot| &boot.warnings).for_each(|warning| add_once(&mut warnings, warning.clone()));
     let found = [
         few_rounds(record),
-        no_boots(record),
         unmetered(record, sums),
         busy_background(sums),
         squeezed_background(record, sums),
@@ -33,7 +32,7 @@ pub(super) fn caveats(record: View, sums: &Rounds, warm_up: &WarmUp) -> Vec<Warn
         sliced_command::counting_costs(record, sums),
         unsettled(warm_up),
         carried_over(record),
-        moved(record, sums),
+        moved(sums),
     ];
     warnings.extend(found.into_iter().flatten());
     warnings.extend(packets_lost(record));
@@ -72,27 +71,12 @@ fn few_rounds(record: View) -> Option<Warning> {
         "only {rounds} {}: with fewer than {FEWEST_ROUNDS}, the interval itself is uncertain; increase --budget",
         if rounds == 1 { "round" } else { "rounds" }
     );
-    let few = rounds < FEWEST_ROUNDS && record.boots.is_empty();
-    few.then(|| Warning::new(Code::NoInterval, message))
-}
-
-fn no_boots(record: View) -> Option<Warning> {
-    let again = record.boots.iter().enumerate().filter(|(place, boot)| {
-        let mut before = record.boots.iter().take(*place);
-        before.any(|before| before.boot_id == boot.boot_id)
-    });
-    let again = again.count();
-    let message = format!(
-        "{again} of {} boots did not happen: the kernel's boot id was the same as before, so the variation between boots is not in the \
-         interval",
-        record.boots.len()
-    );
-    (again > 0).then(|| Warning::new(Code::NoBoot, message))
+    (rounds < FEWEST_ROUNDS).then(|| Warning::new(Code::NoInterval, message))
 }
 
 fn unmetered(record: View, sums: &Rounds) -> Option<Warning> {
     let unmetered = sums.meter.is_none() && !sums.rounds.is_empty();
-    unmetered.then(|| Warning::new(Code::MeterUnavailable, why_unmetered(record.rounds, &record.header.host)))
+    unmetered.then(|| Warning::new(Code::MeterUnavailable, why_unmetered(record.rounds, &record.header.meters)))
 }
 
 fn busy_background(sums: &Rounds) -> Option<Warning> {
@@ -172,8 +156,14 @@ fn carried_over(record: View) -> Option<Warning> {
     Some(Warning::new(Code::CarryOver, message))
 }
 
-fn moved(record: View, sums: &Rounds) -> Option<Warning> {
-    let EnvironmentStep { after_round, change } = step(record, sums)?;
+fn moved(sums: &Rounds) -> Option<Warning> {
+    let together = |round: &Round| {
+        let pair = |case| round.pair(Metric::Iops, case).or_else(|| round.pair(Metric::Seconds, case));
+        let pairs = (0..sums.cases()).map(pair).collect::<Option<Vec<Pair>>>()?;
+        Some(Pair::sum(pairs.into_iter()))
+    };
+    let rounds: Option<Vec<Pair>> = sums.rounds.iter().map(together).collect();
+    let CommonShift { after_round, change, .. } = common_shift(&rounds?)?;
     let percent = change * 100.0;
     let message = format!(
         "after round {after_round} the rate of all arms together changed by {percent:+.0} %: the machine changed. This affects absolute values, \

@@ -114,7 +114,7 @@ impl Judge<'_> {
         match metric {
             _ if self.sums.rounds.is_empty() => "no round was completed",
             Metric::CyclesPerIo | Metric::CyclesPerByte | Metric::Cycles if unmetered => {
-                why_unmetered(self.record.rounds, &self.record.header.host)
+                why_unmetered(self.record.rounds, &self.record.header.meters)
             }
             Metric::Cycles | Metric::Seconds => "the length of a slice is fixed",
             Metric::LatencyMean if self.is_sliced() => FROZEN_CLOCK,

@@ -1,11 +1,10 @@
 //! Which accounts a change belongs to.
 
 use super::View;
-use crate::comparison::record::{RoundRecord, Schedule};
-use crate::events::Events;
-use crate::explained::{self, DividedCost, ExplainingRounds, Explanation, FEWEST_ROUNDS};
+use crate::comparison::record::RoundRecord;
+use crate::explained::{self, DividedCost, ExplainingRounds, Explanation};
 use crate::measured::Rounds;
-use crate::meter::{Meter, MeterStatus};
+use crate::meter::Meter;
 use crate::record::Mode;
 
 /// Divides the costs of these comparisons.
@@ -13,22 +12,7 @@ pub(super) fn explain(record: View, sums: &Rounds, pairs: &[(usize, usize)]) -> 
     let header = record.header;
     let (cases, counter) = (sums.cases(), header.work_counter.as_ref());
     let rounds = ExplainingRounds { cases, host: &header.host, counter, rounds: record.explaining };
-    let (mut explanation, costs) = rounds.divide(sums, header.events.as_ref(), pairs);
-    let events = header.events.as_ref().filter(|_| explanation.event_family.is_none());
-    explanation.events_reason = events.map(|events| uncounted(events, record.explaining));
-    (explanation, costs)
-}
-
-/// Why no events have been counted.
-fn uncounted(events: &Events, rounds: &[RoundRecord]) -> String {
-    let counts = |round: &RoundRecord| does(round, |mode| matches!(mode, Mode::Events(_)));
-    match events.refusal() {
-        Some(reason) => reason.to_owned(),
-        None if rounds.iter().filter(|round| counts(round)).count() < FEWEST_ROUNDS => {
-            "there was no time for rounds that count them; use a longer --budget".to_owned()
-        }
-        None => "the number of I/Os is unknown, or an execution is too short for a window of theirs".to_owned(),
-    }
+    rounds.divide(sums, header.events.as_ref(), pairs)
 }
 
 /// Whether a slice of a round has such a mode.
@@ -53,8 +37,5 @@ pub(super) fn reason(record: View) -> Option<String> {
     if !record.explaining.is_empty() || record.end.is_none() {
         return None;
     }
-    let can = |status: &MeterStatus| status.meter == Meter::Accounts && status.status.taken().is_some();
-    let of_boots = header.schedule == Schedule::Boots && header.meters.iter().any(can);
-    let of_boots = of_boots.then(|| "each boot measures one arm, so no round has the accounts of both".to_owned());
-    explained::reason(&header.meters).or(of_boots)
+    explained::reason(&header.meters)
 }

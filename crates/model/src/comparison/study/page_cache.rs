@@ -3,7 +3,7 @@
 use super::View;
 use crate::comparison::finding::{CacheFound, CaseCache, CompareFinding};
 use crate::comparison::record::{CacheCondition, Header};
-use crate::experiment::{Cell, Work};
+use crate::experiment::{Work, arm_at};
 use crate::measured::Rounds;
 use crate::page_cache::{self, COLD, CachedPages, ReadBytes, WARM, is_buffered};
 use crate::plan::JobPlan;
@@ -57,9 +57,7 @@ pub(super) fn caveats(finding: &CompareFinding) -> Vec<Warning> {
     let by_arm = finding.cache.as_ref().is_some_and(|cache| cache.condition == CacheCondition::ByArm);
     for found in &finding.page_cache {
         let Some(part) = found.reads_from_storage_fraction else { continue };
-        let place = Cell { values: found.cell.clone() }.to_string();
-        let case =
-            if place.is_empty() { format!("arm '{}'", found.arm) } else { format!("arm '{}', {place}", found.arm) };
+        let case = arm_at(&found.arm, &found.cell);
         let other = finding.page_cache.iter().find(|other| other.cell == found.cell);
         let other = other.and_then(|other| Some((other.arm.as_str(), other.reads_from_storage_fraction?)));
         if let Some((arm, others)) = other.filter(|(_, others)| !by_arm && (part - others).abs() > APART) {

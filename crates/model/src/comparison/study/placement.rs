@@ -6,7 +6,7 @@
 use super::View;
 use crate::comparison::finding::CompareFinding;
 use crate::comparison::record::{SliceReading, SliceRecord};
-use crate::experiment::{Case, Cell};
+use crate::experiment::{Case, arm_at};
 use crate::placement::{CasePlacement, Mode, ModeFinding, in_words, mend, two_rates};
 use crate::plan::JobPlan;
 use crate::slice::rounds::{MeasuredSlices, SliceCost};
@@ -141,7 +141,7 @@ fn differs(baseline: &CasePlacement, case: &CasePlacement, mend: &str) -> Option
     let part = |case: &CasePlacement| format!("{:.0} % of the time ({})", case.same_fraction * 100.0, figures(case));
     let message = format!(
         "{}: the two busiest threads shared a CPU in {}, of arm '{}' in {}: the change includes that difference; {mend}",
-        name(case),
+        arm_at(&case.arm, &case.cell),
         part(case),
         baseline.arm,
         part(baseline)
@@ -154,7 +154,7 @@ fn modes(case: &CasePlacement, mend: &str) -> Option<Warning> {
     let message = format!(
         "{}: its rate depends on whether the two busiest threads shared a CPU ({}); the results mix \
          both; {mend}",
-        name(case),
+        arm_at(&case.arm, &case.cell),
         figures(case)
     );
     Some(Warning::new(Code::PlacementModes, message))
@@ -167,9 +167,4 @@ fn figures(case: &CasePlacement) -> String {
         format!("{cpus}: {}", in_words(found))
     };
     case.modes.iter().map(words).collect::<Vec<_>>().join("; ")
-}
-
-fn name(case: &CasePlacement) -> String {
-    let place = Cell { values: case.cell.clone() }.to_string();
-    if place.is_empty() { format!("arm '{}'", case.arm) } else { format!("arm '{}', {place}", case.arm) }
 }

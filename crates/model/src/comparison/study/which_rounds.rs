@@ -33,11 +33,7 @@ impl<'a> RoundsOfTheAnswer<'a> {
     pub fn of(record: &'a CompareRecord) -> Self {
         let all = View::of(record);
         let whole = measured(all.header, Choice::AllRounds, all.rounds);
-        // Across boots there are no regimes: each boot is a round, and its speed may differ.
-        let regimes = match record.header.schedule {
-            Schedule::Boots => Regimes::default(),
-            schedule => Regimes::of(&whole.rounds, schedule),
-        };
+        let regimes = Regimes::of(&whole.rounds, record.header.schedule);
         let last = all.after(regimes.left_out());
         let warm_up = warm_up(last);
         let view = last.after(warm_up.rounds);
@@ -123,10 +119,6 @@ pub(super) fn carry_over(record: View) -> Option<f64> {
     const LEAST: f64 = 0.01;
     /// Every comparison is tested, so false alarms must be very rare.
     const FALSE_ALARM: f64 = 0.001;
-    if record.header.schedule == Schedule::Boots {
-        // Nothing is carried over into a boot.
-        return None;
-    }
     let cases = record.header.experiment.cases.len();
     // Each arm is compared only with itself: an arm that slows down all successors affects both its own slices and
     // those of others.

@@ -1,7 +1,7 @@
 //! Words in braces in a draft: references to services, and in commands the names of a sweep.
 
 use super::{DraftError, Surroundings, wrong};
-use crate::experiment::{ArmPlan, Around, BootPlan, Cell};
+use crate::experiment::{ArmPlan, Around, Cell};
 use crate::plan::service::{self, Names, Service, ServicePlan};
 
 /// Resolves the services of an experiment.
@@ -9,16 +9,8 @@ pub(super) fn services(
     plans: &[ServicePlan],
     arms: &[ArmPlan],
     swept: &[String],
-    boots: Option<&BootPlan>,
     surroundings: &Surroundings,
 ) -> Result<Vec<Service>, DraftError> {
-    let Some(first) = plans.first() else { return Ok(Vec::new()) };
-    if boots.is_some() {
-        return wrong(format!(
-            "service '{}': an experiment of boots cannot have services; start the server at boot",
-            first.name
-        ));
-    }
     let owned = |plan: &&ServicePlan| plan.arm.as_ref().is_some_and(|owner| arms.iter().all(|arm| arm.name != *owner));
     if let Some(ServicePlan { name, arm: Some(owner), .. }) = plans.iter().find(owned) {
         return wrong(format!("service '{name}': there is no arm '{owner}'"));
@@ -65,10 +57,8 @@ mod tests {
     use crate::plan::service::Address;
 
     fn read(text: &str) -> Result<crate::experiment::Experiment, String> {
-        let surroundings = Surroundings {
-            address: &|name| Address { port: name.len() as u16 + 1000, directory: format!("/tmp/{name}") },
-            ..Surroundings::default()
-        };
+        let address = |name: &str| Address { port: name.len() as u16 + 1000, directory: format!("/tmp/{name}") };
+        let surroundings = Surroundings { address: &address, ..Surroundings::default() };
         let draft: Result<Draft, _> = file::parse("x.toml", text);
         draft.and_then(|draft| draft.resolve(&surroundings)).map_err(|error| error.to_string())
     }
@@ -165,8 +155,5 @@ mod tests {
         assert!(owned.contains("'one' belongs to arm 'tcp', and arm 'unix' uses it"), "{owned}");
         assert!(says("0,2-3", "3-0").contains("service 'one': cpus = \"3-0\""));
         assert!(says("{one.uri}", "{one.url}").contains("unknown {one.url}"));
-        let boots = JOB.replace("name = \"tcp\"", "name = \"tcp\"\nwhen = \"a\"");
-        let boots = boots.replace("name = \"unix\"", "name = \"unix\"\nwhen = \"b\"");
-        assert!(read(&boots).unwrap_err().contains("an experiment of boots cannot have services"));
     }
 }

@@ -3,11 +3,12 @@
 
 use super::noise::{FEWEST_IOS, Grain, Unknown};
 use super::periods::{Period, SAME, periods};
-use super::words::{self, duration};
+use super::words;
 use crate::ftq::finding::{FtqFinding, KeptPeriod, Level, PeriodChanges};
 use crate::ftq::record::{FtqPlan, FtqRecord, Worker};
 use crate::ftq::series::{Grid, Series};
 use crate::group_limit;
+use crate::number::seconds as duration;
 use crate::record::Outcome;
 use crate::stats::series::spectrum::FEWEST_PERIODS;
 use crate::stored::{Stored, work};

@@ -4,7 +4,7 @@ use crate::ftq::series::Grid;
 use crate::stats::basics::quantile;
 use crate::stats::series::fold::{Dip, NoiseByWidth, WIDEST, refine, refine_known};
 use crate::stats::series::level::{local_level, trend};
-use crate::stats::series::spectrum::{Comb, FALSE_ALARM, FEWEST_PERIODS, MANY, SUMS, Spectrum};
+use crate::stats::series::spectrum::{Comb, FALSE_ALARM, FEWEST_PERIODS, SUMS, Spectrum};
 use crate::stats::series::{mean, rotated};
 use std::ops::Range;
 
@@ -18,19 +18,12 @@ const MOST_RESTS: usize = 3;
 const SEEN: f64 = 3.0;
 /// Part of its cycles in which it must be seen.
 const LEAST_SEEN: f64 = 0.6;
-/// Most searches for short stalls.
-const MOST_SHORT: usize = 4;
 /// Periods that differ by less are the same.
 pub(super) const SAME: f64 = 0.02;
 /// Values are clipped above this quantile: bursts of speed are no stalls.
 const FASTEST: f64 = 0.98;
-/// One of the views of the series is clipped below this quantile, so that rare deep stalls do not hide shallow ones that
-/// repeat. The others are not, because a deep stall once a second is rarer than that.
-const SLOWEST: f64 = 0.02;
-/// Number of views: without the slow trend; without the local level, which follows steps; and that one clipped.
-const VIEWS: usize = 3;
-/// Places of a comb in a bin that count as trials, and searches that may raise an alarm: two each.
-const TWICE: usize = 4;
+/// Places of a comb in a bin that count as trials.
+const PLACES: usize = 2;
 /// Smaller deviations are rounding errors.
 const NOTHING: f64 = 1e-6;
 /// Depth below which consecutive slots are one stall, as a part of the undisturbed amount.
@@ -117,8 +110,7 @@ pub(super) fn periods(grid: &Grid) -> Vec<Period> {
         found: Vec::new(),
         slots: grid.slots(),
     };
-    search.any_stalls();
-    search.short_stalls();
+    search.run();
     search.found.sort_by(|one, other| other.loss.slots.total_cmp(&one.loss.slots));
     search.found
 }
@@ -127,20 +119,18 @@ pub(super) fn periods(grid: &Grid) -> Vec<Period> {
 struct Search {
     /// Running sums of the amount.
     amounts: Vec<f64>,
-    /// The series, of which each period that is found is taken out.
+    /// The series without the slow trend, and without the local level, which follows steps; each period that is found is taken out.
     views: [Vec<f64>; 2],
     found: Vec<Period>,
     slots: usize,
 }
 
 impl Search {
-    /// Finds periods by up to 32 harmonics.
-    fn any_stalls(&mut self) {
+    /// Finds one period after the other.
+    fn run(&mut self) {
         let mut rests = 0;
         for _ in 0..MOST_SEARCHES {
-            let Some((dip, ln_false_alarm)) = self.next(Spectrum::combs, SUMS.len(), rotated::ENOUGH_CYCLES) else {
-                break;
-            };
+            let Some((dip, ln_false_alarm)) = self.next() else { break };
             if self.profile_describes(&dip) {
                 take_out_profile(&mut self.views, &dip);
             } else {
@@ -154,33 +144,21 @@ impl Search {
         }
     }
 
-    /// Finds periods of short stalls by many harmonics. A pattern of the worker's own that drifts, such as that of a file which
-    /// it writes again and again, has much power in a few, and is never taken out completely.
-    fn short_stalls(&mut self) {
-        for _ in 0..MOST_SHORT {
-            let Some((dip, ln_false_alarm)) = self.next(Spectrum::long_combs, MANY.len(), f64::INFINITY) else { break };
-            self.views.iter_mut().for_each(|view| take_out(view, &dip));
-            if let Some(ln_false_alarm) = ln_false_alarm {
-                self.is_new(dip, ln_false_alarm);
-            }
-        }
-    }
-
-    /// The dip of the most significant comb, of several `sums` of harmonics; and the logarithm of the probability of a false alarm,
-    /// if the rotated cycles of a period of fewer than `enough` cycles do not reach it by chance. `None` if no comb is significant.
-    fn next(&self, combs: fn(&Spectrum) -> Vec<Comb>, sums: usize, enough: f64) -> Option<(Dip, Option<f64>)> {
-        let (comb, view) = strongest(&self.views, combs).filter(|_| self.found.len() < MOST_PERIODS)?;
-        let ln_false_alarm =
-            comb.ln_probability + ((self.slots as f64 / 2.0).ln() + ((sums * VIEWS * TWICE) as f64).ln());
+    /// The dip of the most significant comb; and the logarithm of the probability of a false alarm, if the rotated cycles of a period of
+    /// few cycles do not reach it by chance. `None` if no comb is significant.
+    fn next(&self) -> Option<(Dip, Option<f64>)> {
+        let (comb, view) = strongest(&self.views).filter(|_| self.found.len() < MOST_PERIODS)?;
+        let trials = (SUMS.len() * self.views.len() * PLACES) as f64 * self.slots as f64 / 2.0;
+        let ln_false_alarm = comb.ln_probability + trials.ln();
         if ln_false_alarm > FALSE_ALARM.ln() {
             return None;
         }
-        let noise = NoiseByWidth::of(&view);
-        let dip = fundamental(&view, &noise, comb)?;
-        if view.len() as f64 / dip.period >= enough {
+        let noise = NoiseByWidth::of(view);
+        let dip = fundamental(view, &noise, comb)?;
+        if view.len() as f64 / dip.period >= rotated::ENOUGH_CYCLES {
             return Some((dip, Some(ln_false_alarm)));
         }
-        let rotated = rotated::ln_false_alarm(&view, &noise, &dip);
+        let rotated = rotated::ln_false_alarm(view, &noise, &dip);
         Some((dip, (rotated <= rotated::FALSE_ALARM.ln()).then_some(rotated.max(ln_false_alarm))))
     }
 
@@ -235,21 +213,12 @@ fn cut_single_stalls(deviations: &mut [f64]) {
 }
 
 /// The most significant comb of all views, and its view.
-fn strongest(rests: &[Vec<f64>], combs: fn(&Spectrum) -> Vec<Comb>) -> Option<(Comb, Vec<f64>)> {
-    let clipped = |rest: &Vec<f64>| -> Option<Vec<f64>> {
-        let least = quantile(&mut rest.clone(), SLOWEST)?;
-        Some(rest.iter().map(|value| value.max(least)).collect())
-    };
-    let views = rests.iter().cloned().chain(rests.last().and_then(clipped));
-    let best = |view: Vec<f64>| {
-        if view.iter().all(|value| value.abs() < NOTHING) {
-            return None;
-        }
-        let combs = combs(&Spectrum::of(&view)?).into_iter();
-        let comb = combs.min_by(|one, other| one.ln_probability.total_cmp(&other.ln_probability))?;
-        Some((comb, view))
-    };
-    views.filter_map(best).min_by(|one, other| one.0.ln_probability.total_cmp(&other.0.ln_probability))
+fn strongest(views: &[Vec<f64>]) -> Option<(Comb, &[f64])> {
+    let combs = views.iter().filter(|view| view.iter().any(|value| value.abs() >= NOTHING)).flat_map(|view| {
+        let combs = Spectrum::of(view).map_or_else(Vec::new, |spectrum| spectrum.combs());
+        combs.into_iter().map(|comb| (comb, view.as_slice()))
+    });
+    combs.min_by(|one, other| one.0.ln_probability.total_cmp(&other.0.ln_probability))
 }
 
 /// The dip of the fundamental. A short stall has the same power in hundreds of harmonics, so the spectrum may name any

@@ -3,6 +3,7 @@
 use super::labels::Motion;
 use crate::ftq::finding::Label;
 use crate::ftq::record::Worker;
+use crate::number::{self, BYTES, NANOS};
 use crate::probe::Descriptor;
 use crate::thousands::separated;
 
@@ -26,17 +27,13 @@ pub(super) fn subject(worker: &Worker) -> &'static str {
 
 /// A stall that repeats.
 pub(super) fn every(period: f64, subject: &str, lost: (f64, f64), labels: &[Label]) -> String {
-    format!("every {} {}", duration(period), stops(subject, lost, labels))
-}
-
-pub(super) fn once(at: f64, subject: &str, lost: (f64, f64), labels: &[Label]) -> String {
-    format!("at {at:.3} s {}", stops(subject, lost, labels))
+    format!("every {} {}", number::seconds(period), stops(subject, lost, labels))
 }
 
 fn stops(subject: &str, (depth, seconds): (f64, f64), labels: &[Label]) -> String {
     let verb = if depth >= STOPS { "stops for" } else { "loses" };
     let moved = labels.first().map_or_else(String::new, |label| format!(" while {}", label.words));
-    format!("{subject} {verb} {}{moved}", duration(seconds))
+    format!("{subject} {verb} {}{moved}", number::seconds(seconds))
 }
 
 /// What a probe did: "dirty pages fall by 41,000".
@@ -44,8 +41,8 @@ pub(super) fn moved(probe: &Descriptor, change: f64, motion: Motion) -> String {
     let name = &probe.name;
     let (name, amount, plural) = match probe.unit.as_str() {
         "pages" => (format!("{name} pages"), count(change.abs()), true),
-        "ns" => (name.clone(), duration(change.abs() / 1e9), false),
-        "bytes" => (name.clone(), size(change.abs()), name.ends_with("bytes")),
+        "ns" => (name.clone(), number::with_unit(NANOS, change.abs()), false),
+        "bytes" => (name.clone(), number::with_unit(BYTES, change.abs()), name.ends_with("bytes")),
         _ => (name.clone(), count(change.abs()), name.ends_with('s')),
     };
     let up = change > 0.0;
@@ -61,28 +58,10 @@ pub(super) fn moved(probe: &Descriptor, change: f64, motion: Motion) -> String {
     }
 }
 
-/// Seconds with three digits.
-pub(super) fn duration(seconds: f64) -> String {
-    match seconds {
-        seconds if seconds < 0.999_5e-3 => digits(seconds * 1e6) + " µs",
-        seconds if seconds < 0.999_5 => digits(seconds * 1e3) + " ms",
-        _ => digits(seconds) + " s",
-    }
-}
-
-/// Three significant digits.
-fn digits(value: f64) -> String {
-    match value {
-        value if value < 9.995 => format!("{value:.2}"),
-        value if value < 99.95 => format!("{value:.1}"),
-        _ => format!("{value:.0}"),
-    }
-}
-
 /// Three significant digits, with commas: 41,000.
 fn count(value: f64) -> String {
     if value < 999.5 {
-        let text = digits(value);
+        let text = number::significant(value);
         return if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text };
     }
     let step = 10_f64.powf(value.log10().floor() - 2.0);
@@ -93,17 +72,8 @@ fn count(value: f64) -> String {
 /// An amount in its unit: "3.00 MiB", "41,000 steps".
 pub(super) fn amount(unit: &str, amount: f64) -> String {
     match unit {
-        "bytes" => size(amount),
+        "bytes" => number::with_unit(BYTES, amount),
         unit => format!("{} {unit}", count(amount)).trim_end().to_owned(),
-    }
-}
-
-fn size(bytes: f64) -> String {
-    match bytes {
-        bytes if bytes < 1024.0 => format!("{} B", count(bytes)),
-        bytes if bytes < 1_048_576.0 => format!("{} KiB", digits(bytes / 1024.0)),
-        bytes if bytes < 1_073_741_824.0 => format!("{} MiB", digits(bytes / 1_048_576.0)),
-        bytes => format!("{} GiB", digits(bytes / 1_073_741_824.0)),
     }
 }
 

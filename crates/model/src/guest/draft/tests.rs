@@ -1,6 +1,7 @@
 //! Combinations, arms, defaults, files, and every error.
 
 use super::*;
+use crate::toml_file;
 use crate::unit::Bytes;
 
 fn words(words: &[&str]) -> Vec<String> {
@@ -19,31 +20,35 @@ fn resolved(draft: &Draft) -> GuestPlan {
     draft.resolve(&Settings::default()).unwrap()
 }
 
-fn sweep(name: &str, values: &[&str]) -> Sweep {
-    Sweep { name: name.to_owned(), values: words(values) }
+fn sweep(name: &str, values: &[&str]) -> Axis {
+    Axis { name: name.to_owned(), values: words(values) }
 }
 
 /// Each point: job, arm, kernel, stack, parameters, cell.
 fn points(plan: &GuestPlan) -> Vec<String> {
-    let cell =
-        |point: &Point| point.cell.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(",");
+    let cell = |point: &Point| {
+        point.place.cell.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(",")
+    };
     let text = |point: &Point| {
-        format!("{} {} {} {} '{}' {}", point.job, point.arm, point.kernel, point.stack, point.parameters, cell(point))
+        let Place { job, kernel, stack, parameters, .. } = &point.place;
+        format!("{job} {} {kernel} {stack} '{parameters}' {}", point.arm, cell(point))
     };
     plan.points.iter().map(text).collect()
 }
 
 #[test]
 fn one_job_on_one_kernel_has_the_defaults() {
-    let plan = resolved(&draft(&["debian:6.1"], vec![job("a", &["tmpfs"], &["rw=randread"])]));
-    assert_eq!((plan.title.as_str(), plan.compared.as_deref()), ("a on tmpfs: debian:6.1", None));
+    let plan = resolved(&draft(&["debian:6.1"], vec![job("a/b", &["tmpfs"], &["rw=randread"])]));
+    assert_eq!((plan.title.as_str(), plan.compared.as_deref()), ("a/b on tmpfs: debian:6.1", None));
     assert_eq!(plan.arms, ["debian:6.1"]);
-    assert_eq!((plan.replicates, plan.functions, plan.chains, plan.margin), (5, false, false, 0.01));
+    assert_eq!((plan.replicates, plan.functions, plan.margin), (5, false, 0.01));
     let [point] = plan.points.as_slice() else { panic!("one point") };
     // 256 KiB in blocks of 4 KiB.
     assert_eq!((point.ios, point.warm_up_ios), (1000, 64));
     assert_eq!(point.phase.jobs.first().and_then(|job| job.target.size), Some(Size::Bytes(Bytes(256 << 10))));
     assert_eq!(plan.baseline_of(0), None);
+    // A slash would put the job's file into a folder that does not exist.
+    assert_eq!((point.place.job.as_str(), point.phase.jobs[0].name.as_str()), ("a/b", "a-b"));
 }
 
 #[test]
@@ -146,7 +151,7 @@ fn a_job_file_gives_the_jobs_name_and_its_variables() {
         .unwrap();
     assert_eq!(plan.title, "x.fio on tmpfs: k");
     let point = plan.points.first().unwrap();
-    assert_eq!((point.job.as_str(), point.warm_up_ios), ("reads", 512));
+    assert_eq!((point.place.job.as_str(), point.warm_up_ios), ("reads", 512));
     let two = file("[a]\nrw=read\n[b]\nstonewall\nrw=read\n").resolve(&Settings::default()).unwrap_err();
     assert_eq!(two, "job 'x.fio': 2 phases, but a guest measures one; remove stonewall");
 }
@@ -154,8 +159,7 @@ fn a_job_file_gives_the_jobs_name_and_its_variables() {
 #[test]
 fn every_error_says_what_and_how_to_mend_it() {
     let one = || draft(&["k"], vec![job("a", &["tmpfs"], &["rw=read"])]);
-    let many =
-        |name: &str| Sweep { name: name.to_owned(), values: (0..400).map(|number| number.to_string()).collect() };
+    let many = |name: &str| Axis { name: name.to_owned(), values: (0..400).map(|number| number.to_string()).collect() };
     let cases: [(Draft, &str); 14] = [
         (draft(&[], Vec::new()), "no kernel; give --kernel debian:6.1, a .deb, a vmlinuz, or the folder of a build"),
         (draft(&["k"], Vec::new()), "no job; give JOB.fio, or --rw=randread --bs=4k …"),
@@ -201,7 +205,6 @@ const WHOLE: &str = r#"
     compare = "kernel"
     replicates = 3
     by_function = true
-    chains = true
     margin = "0.5 %"
     [[job]]
     name = "a"
@@ -222,33 +225,16 @@ const WHOLE: &str = r#"
 
 #[test]
 fn a_job_may_have_sweeps_of_its_own() {
-    let text = r#"
-        kind = "guest"
-        kernels = ["a"]
-        [[job]]
-        name = "all/sizes"
-        stack = "tmpfs"
-        options = ["rw=randread"]
-        [[job]]
-        name = "one size"
-        stack = "tmpfs"
-        options = ["rw=randread", "bs=1k"]
-        sweep = [{ name = "iodepth", values = ["1", "2"] }]
-        [[sweep]]
-        name = "bs"
-        values = ["4k", "8k", "16k"]
-    "#;
-    let plan = resolved(&Draft::parse("x.toml", text).unwrap());
-    let cells: Vec<_> = plan.points.iter().map(|point| (point.job.as_str(), point.cell.len())).collect();
-    assert_eq!(cells, [("all/sizes", 1), ("all/sizes", 1), ("all/sizes", 1), ("one size", 1), ("one size", 1)]);
-    // A slash would put the job's file into a folder that does not exist.
-    assert_eq!(plan.points[0].phase.jobs[0].name, "all-sizes");
+    let own = JobDraft { sweeps: Some(vec![sweep("iodepth", &["1", "2"])]), ..job("b", &["tmpfs"], &["rw=read"]) };
+    let jobs = vec![job("a", &["tmpfs"], &["rw=read"]), own];
+    let plan = resolved(&Draft { sweeps: vec![sweep("bs", &["4k", "8k", "16k"])], ..draft(&["k"], jobs) });
+    let cells: Vec<_> = plan.points.iter().flat_map(|point| point.place.cell.keys()).collect();
+    assert_eq!(cells, ["bs", "bs", "bs", "iodepth", "iodepth"]);
 }
 
 #[test]
 fn every_key_is_read() {
     let expected = Draft {
-        kind: "guest".to_owned(),
         title: "Writes".to_owned(),
         kernels: words(&["debian:6.1", "debian:6.12"]),
         parameters: words(&["", "mitigations=auto"]),
@@ -264,13 +250,12 @@ fn every_key_is_read() {
         compared: Some("kernel".to_owned()),
         replicates: Some(3),
         by_function: true,
-        chains: true,
         margin: Some(0.005),
         published: vec![Published { what: "+9 %".to_owned(), source: "a mail".to_owned() }],
     };
     assert_eq!(Draft::parse("x.toml", WHOLE).unwrap(), expected);
     let least = Draft::parse("x.toml", "kind = \"guest\"\nkernels = [\"debian:6.1\"]").unwrap();
-    assert_eq!(least, Draft { kind: "guest".to_owned(), ..draft(&["debian:6.1"], Vec::new()) });
+    assert_eq!(least, draft(&["debian:6.1"], Vec::new()));
 }
 
 #[test]
@@ -291,7 +276,7 @@ fn an_error_names_the_file_the_line_and_the_mend() {
     let stack = Draft::parse("x.toml", &format!("{job}1")).unwrap_err();
     assert_eq!(stack, "x.toml:6: a name, or a list of names");
     let unknown = Draft::parse("x.toml", "kind = \"guest\"\nkernels = []\nkernel = 1").unwrap_err();
-    assert!(unknown.starts_with("x.toml:3: unknown field `kernel`, expected one of `kind`, "), "{unknown}");
+    assert!(unknown.starts_with("x.toml:3: unknown field `kernel`, expected one of `title`, "), "{unknown}");
     assert!(Draft::parse("x.toml", "kind = ").unwrap_err().starts_with("x.toml:1: "));
 }
 
@@ -299,7 +284,7 @@ fn an_error_names_the_file_the_line_and_the_mend() {
 fn the_experiments_of_the_repository_can_be_run() {
     let mut found = 0;
     for (name, file, text) in toml_file::experiments() {
-        if !Draft::is_in(&text) {
+        if toml_file::kind(&text) != Some("guest") {
             continue;
         }
         let command = format!("iotoll guest run experiments/{file}\n");

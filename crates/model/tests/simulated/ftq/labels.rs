@@ -123,6 +123,5 @@ fn a_single_stall_is_found_with_its_probe() {
     assert_eq!(labels, ["block.vda.flush_ios"]);
     assert!((stall.at_seconds - 30_000.0 * QUANTUM_SECONDS).abs() < 2e-3, "{stall:#?}");
     assert!((stall.lost_seconds - 700.0 * QUANTUM_SECONDS).abs() < 2e-3, "{stall:#?}");
-    assert!(stall.sentence.starts_with("at 13.2"), "{stall:#?}");
     assert!((finding.noise.longest_stall_seconds.unwrap() - 0.308).abs() < 0.002);
 }

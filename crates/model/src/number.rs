@@ -111,7 +111,7 @@ impl Scale {
 /// The units of values whose unit has this name in JSON, and what follows the unit.
 pub fn of_metric(unit: &str) -> (Units, &str) {
     match unit {
-        model::limit::CHANGE | "fraction" => (PERCENT, ""),
+        crate::limit::CHANGE | "fraction" => (PERCENT, ""),
         "ns" => (NANOS, ""),
         "s" => (SECONDS, ""),
         _ => match (unit.strip_prefix("cycles"), unit.strip_prefix("B/")) {
