@@ -120,8 +120,7 @@ fn measured(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<E
     let asked = Asked::alone(words, &arguments.output, &arguments.earlier);
     let plan = plan(arguments, &asked.inputs)?;
     let lab = |session: Session, _: &Created, line: &ProgressLine| {
-        let mut show = |text: String| line.show(&Progress::Making { what: &text });
-        Ok(run(&plan, &settings(arguments, session), &mut show)?)
+        Ok(run(&plan, &settings(arguments, session), &mut |text| line.show_guests(text))?)
     };
     let guests = Measurement {
         shown_plan: if arguments.parse_only { Some(&plan) } else { None },

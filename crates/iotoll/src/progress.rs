@@ -35,8 +35,12 @@ impl ProgressLine {
 
     /// Shows what happens.
     pub fn show(&self, progress: &Progress) {
-        let text = describe(progress);
-        if matches!(progress, Progress::Making { .. }) && self.is_due(Instant::now()) {
+        self.draw(describe(progress));
+    }
+
+    /// Shows the progress of guests.
+    pub fn show_guests(&self, text: String) {
+        if self.is_due(Instant::now()) {
             standard_error::say(&format!("iotoll: {text}"));
         }
         self.draw(text);
@@ -101,8 +105,7 @@ fn describe(progress: &Progress) -> String {
                 .unwrap_or_default();
             format!("measuring {which}{}{rate}", of(*elapsed, *total))
         }
-        Progress::Making { what } => (*what).to_owned(),
-        Progress::Packets { rounds: (rounds, of), point, delivered_per_second } => {
+        Progress::Packets { rounds, of, point, delivered_per_second } => {
             let rate = report::number::with_unit(report::number::COUNT, *delivered_per_second);
             let (round, submitters, way) = (rounds + 1, point.submitters, point.way());
             format!("round {round} of {of}: {submitters} × {way}, {rate} packets/s delivered")

@@ -38,6 +38,11 @@ impl Saving {
         }
     }
 
+    /// The folder, if there is one.
+    pub fn folder(&self) -> Option<&Path> {
+        self.0.as_ref().map(|(folder, _)| folder.path.as_path())
+    }
+
     /// Saves a complete record in place of the growing one.
     pub fn save(&self, record: &Record) -> anyhow::Result<()> {
         Ok(self.folder().map_or(Ok(()), |folder| lab::store::save(folder, record))?)

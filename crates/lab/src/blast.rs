@@ -297,8 +297,9 @@ impl Measurement<'_> {
                     let (slice, delivery) = self.slice(place, point, length)?;
                     if let (false, SliceReading::Slice { work, .. }) = (self.session.interrupted(), &slice.reading) {
                         let delivered_per_second = work.ios as f64 / work.wall_nanos.seconds().max(1e-9);
-                        let rounds = (u32::try_from(number).unwrap_or(u32::MAX), self.plan.rounds);
-                        (self.observer)(Progress::Packets { rounds, point, delivered_per_second });
+                        let rounds = u32::try_from(number).unwrap_or(u32::MAX);
+                        let of = self.plan.rounds;
+                        (self.observer)(Progress::Packets { rounds, of, point, delivered_per_second });
                     }
                     Some((slice, Some(delivery)))
                 }

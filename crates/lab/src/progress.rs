@@ -51,10 +51,8 @@ pub enum Progress<'a> {
     },
     /// After the last of these, a round was completed that says where the difference is.
     Explaining { rounds: usize, elapsed: Duration, of: Duration },
-    /// A point of a blast was measured, after this many rounds of all.
-    Packets { rounds: (u32, u32), point: Point, delivered_per_second: f64 },
-    /// Something is downloaded, unpacked or made for guests, or some of them are done.
-    Making { what: &'a str },
+    /// A point of a blast was measured, after this many rounds.
+    Packets { rounds: u32, of: u32, point: Point, delivered_per_second: f64 },
 }
 
 /// Receives the progress of a measurement, several times a second.
