@@ -208,7 +208,7 @@ fn a_planted_difference_belongs_to_the_own_threads_and_their_function() {
     let folder = Folder::new();
     let words =
         "compare --ioengine=null --rw=read --bs=4k --size=64m --baseline inject_ns=0 --candidate inject_ns=2000";
-    let finding = folder.costed(&format!("{words} --profile --events none --budget 6s"));
+    let finding = folder.costed(&format!("{words} --profile --events none --budget 10s"));
     let cell = &finding["cells"][0];
     match finding["unexplained"].as_str() {
         Some(reason) => skip(reason),
