@@ -135,11 +135,6 @@ impl Trims {
         };
         result_of(outcome.map(|()| request.length as usize))
     }
-
-    /// System calls so far.
-    fn calls(&self) -> u64 {
-        self.calls
-    }
 }
 
 /// Bytes as a result: those of a block above 2 GiB are negative numbers below the errors.

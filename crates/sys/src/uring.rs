@@ -72,27 +72,22 @@ impl BlockRing {
         /// The kernel's default time before its thread sleeps.
         const IDLE_MILLIS: u32 = 1000;
         let entries = count.next_power_of_two();
-        if asking.submission_thread {
-            let mut builder = IoUring::builder();
-            builder.setup_single_issuer().setup_sqpoll(IDLE_MILLIS).setup_cqsize(entries * 2);
-            if asking.polled {
-                builder.setup_iopoll();
-            }
-            return builder.build(entries);
-        }
+        let plain = !asking.submission_thread && !asking.polled;
+        let mut builder = IoUring::builder();
+        builder.setup_cqsize(entries * 2);
         if asking.polled {
-            return IoUring::builder().setup_iopoll().setup_cqsize(entries * 2).build(entries);
+            builder.setup_iopoll();
         }
-        // One thread submits and reaps, so completions can run when it asks for them (6.1). Older kernels refuse the
-        // flags with EINVAL and get a plain ring.
-        let modern = IoUring::builder()
-            .setup_single_issuer()
-            .setup_defer_taskrun()
-            .setup_taskrun_flag()
-            .setup_cqsize(entries * 2)
-            .build(entries);
-        match modern {
-            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => IoUring::new(entries),
+        if asking.submission_thread {
+            builder.setup_single_issuer().setup_sqpoll(IDLE_MILLIS);
+        }
+        if plain {
+            // One thread submits and reaps, so completions can run when it asks for them (6.1).
+            builder.setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag();
+        }
+        match builder.build(entries) {
+            // Older kernels refuse the flags and get a plain ring.
+            Err(error) if plain && error.raw_os_error() == Some(libc::EINVAL) => IoUring::new(entries),
             other => other,
         }
     }

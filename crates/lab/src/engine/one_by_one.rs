@@ -176,6 +176,6 @@ impl<F: Moves> Perform for OneByOne<F> {
     }
 
     fn syscalls(&self) -> Option<u64> {
-        Some(self.calls + self.trims.calls())
+        Some(self.calls + self.trims.calls)
     }
 }

@@ -18,7 +18,7 @@ pub(crate) struct Draft {
     /// `filename` was given again and added to the files.
     pub more_files: bool,
     /// Where each option was given last.
-    places: BTreeMap<&'static str, Place>,
+    pub places: BTreeMap<&'static str, Place>,
 }
 
 /// When a job starts.
@@ -39,21 +39,4 @@ pub(crate) struct CacheWords {
     pub direct: Option<bool>,
     /// `buffered`.
     pub buffered: Option<bool>,
-}
-
-impl Draft {
-    /// Records where `option` was given last.
-    pub(crate) fn note(&mut self, option: &'static str, place: &Place) {
-        self.places.insert(option, place.clone());
-    }
-
-    /// Whether `option` was given.
-    pub(crate) fn has(&self, option: &str) -> bool {
-        self.places.contains_key(option)
-    }
-
-    /// Where `option` was given last, if at all.
-    pub(crate) fn place(&self, option: &str) -> Option<&Place> {
-        self.places.get(option)
-    }
 }

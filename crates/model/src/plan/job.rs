@@ -43,6 +43,7 @@ mod logs;
 mod path_plan;
 mod requests;
 
+use crate::plan::value::word;
 use crate::unit::{Bytes, Nanos};
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
@@ -190,8 +191,7 @@ impl JobPlan {
 
     /// The value of `rw=` for its access and order, without the length of random runs.
     pub fn rw(&self) -> &'static str {
-        let same = |(_, access, order): &&(&str, Access, Order)| (*access, *order) == (self.access, self.order);
-        PATTERNS.iter().find(same).map_or("", |(word, _, _)| word)
+        word((self.access, self.order))
     }
 }
 

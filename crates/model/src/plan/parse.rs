@@ -17,7 +17,7 @@ use super::value::{Quoted, Wrong};
 use crate::unit::Nanos;
 use crate::warning;
 use crate::warning::{Code, Warning};
-pub use error::{ParseError, Place, Refused, Subject};
+pub use error::{ParseError, Place, Refused};
 use std::collections::BTreeSet;
 
 /// What the resulting plan depends on besides the text.
@@ -216,7 +216,7 @@ impl<'a> Reader<'a> {
         if name.chars().any(char::is_control) {
             // The name is used for threads, files and lines of a report, and none of them can contain a NUL.
             let wrong = Wrong::new("a job's name must not contain control characters; use letters, digits, - and _");
-            self.errors.push(ParseError { place: place.clone(), subject: Subject::Section(name), wrong });
+            self.errors.push(ParseError { place: place.clone(), kind: "section", name, wrong });
             return None;
         }
         let before = self.errors.len();
@@ -270,7 +270,7 @@ impl<'a> Reader<'a> {
                 self.errors.push(error(wrong));
                 continue;
             }
-            draft.note(option.name, place);
+            draft.places.insert(option.name, place.clone());
             let contradiction = check::cache_words(draft);
             if contradiction.is_some() {
                 // It is said once.
@@ -292,7 +292,7 @@ fn sections(arguments: &[String]) -> Result<Vec<Section>, ParseError> {
     let (stray, options) = files_and_options(arguments);
     if let Some(stray) = stray.first() {
         let wrong = Wrong::new("not an option; expected --option=value");
-        return Err(ParseError { place: Place::Flag, subject: Subject::Argument((*stray).to_owned()), wrong });
+        return Err(ParseError { place: Place::Flag, kind: "argument", name: (*stray).to_owned(), wrong });
     }
     for assignment in options.iter().map(|option| Assignment::parse(option, Place::Flag)) {
         if assignment.name != "name" {

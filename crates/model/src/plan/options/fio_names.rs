@@ -42,11 +42,6 @@ const fn harmless(why: &'static str, names: &'static str) -> Refused {
 
 pub(super) static REFUSED: &[Refused] = &[
     work(
-        "an option of the engines of Ceph, which iotoll does not link",
-        "busy_poll clientname clustername conf pool rbdname touch_objects",
-    ),
-    work("an option of engine gfapi, which iotoll does not link", "brick single-instance volume"),
-    work(
         "an option of an engine for networks; iotoll measures other networks with engines nbd and rr, and with blast",
         "bindname hostname interface listen mss nodelay pingpong port proto protocol ttl verb window_size",
     ),
@@ -65,15 +60,14 @@ pub(super) static REFUSED: &[Refused] = &[
         "iotoll saves and loads no states of verify, and trims no blocks that it verifies",
         "trim_backlog trim_backlog_batch trim_percentage trim_verify_zero verify_state_load",
     ),
-    work("an option of engines filestat and dirstat, which iotoll does not have", "stat_type"),
-    work("an option of engine sg, whose commands iotoll does not send", "readfua sg_write_mode stream_id writefua"),
     work(
         "an option of engine exec; iotoll cost -- COMMAND measures a command",
         "arguments grace_time program std_redirect",
     ),
     work(
-        "an option of engines for special devices or calls, which iotoll does not have",
-        "cmd_type donorname inplace skip_bad thp",
+        "an option of an engine that iotoll does not have",
+        "brick busy_poll clientname clustername cmd_type conf donorname inplace pool rbdname readfua sg_write_mode single-instance \
+         skip_bad stat_type stream_id thp touch_objects volume writefua",
     ),
     work(
         "traces are not merged; read_iolog replays one in each copy of a job",

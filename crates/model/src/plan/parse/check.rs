@@ -35,7 +35,7 @@ pub(super) fn job(mut draft: Draft, section: &Place, warnings: &mut Vec<Warning>
         .or_else(|| header(&draft.job));
     if let Some((option, reason)) = complaint {
         let reason = format!("job {}: {reason}", Quoted(&draft.job.name));
-        return Err(ParseError::option(option, draft.place(option).unwrap_or(section), Wrong::new(reason)));
+        return Err(ParseError::option(option, draft.places.get(option).unwrap_or(section), Wrong::new(reason)));
     }
     warnings.extend(unread_options(&draft));
     warnings.extend(said_options(&draft));
@@ -101,12 +101,12 @@ fn block_size(job: &JobPlan) -> Option<Complaint> {
 }
 
 fn unread_options(draft: &Draft) -> impl Iterator<Item = Warning> {
-    let given = options::of_other_engines(&draft.job).filter(|option| draft.has(option));
+    let given = options::of_other_engines(&draft.job).filter(|option| draft.places.contains_key(option));
     given.map(|option| differs(&draft.job, format!("{option} has no effect with ioengine={}", draft.job.engine.name())))
 }
 
 fn said_options(draft: &Draft) -> impl Iterator<Item = Warning> {
-    let given = options::said().filter(|(option, _)| draft.has(option));
+    let given = options::said().filter(|(option, _)| draft.places.contains_key(option));
     given.map(|(option, what)| differs(&draft.job, format!("{option}: {what}")))
 }
 

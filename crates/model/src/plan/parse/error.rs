@@ -64,15 +64,16 @@ impl Display for Refused {
 pub struct ParseError {
     /// Where the error is.
     pub place: Place,
-    /// What was refused.
-    pub subject: Subject,
+    /// What was refused: an option, a section, or an argument that is no option.
+    pub kind: &'static str,
+    pub name: String,
     /// The reason, and what was expected.
     pub wrong: Wrong,
 }
 
 impl ParseError {
     pub(super) fn option(name: &str, place: &Place, wrong: Wrong) -> Self {
-        Self { place: place.clone(), subject: Subject::Option(name.to_owned()), wrong }
+        Self { place: place.clone(), kind: "option", name: name.to_owned(), wrong }
     }
 }
 
@@ -96,32 +97,19 @@ pub enum Place {
     Experiment(String),
 }
 
-/// What was refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Subject {
-    Option(String),
-    Section(String),
-    /// A word on the command line that is not an option.
-    Argument(String),
-}
-
 impl Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (kind, name) = match &self.subject {
-            Subject::Option(name) => ("option", name),
-            Subject::Section(name) => ("section", name),
-            Subject::Argument(name) => ("argument", name),
-        };
-        let flag = kind == "option" && matches!(self.place, Place::Flag | Place::Override | Place::Verb(_));
-        match &self.place {
+        let Self { place, kind, name, wrong } = self;
+        let flag = *kind == "option" && matches!(place, Place::Flag | Place::Override | Place::Verb(_));
+        match place {
             Place::Line { file, line } => write!(f, "{}:{line}: ", OneLine(file))?,
             Place::Flag | Place::Override => {}
             Place::Verb(within) | Place::Experiment(within) => write!(f, "{}: ", OneLine(within))?,
         }
         let dashes = if flag { "--" } else { "" };
         write!(f, "{kind} {}", Quoted(&format!("{dashes}{name}")))?;
-        write!(f, ": {}", self.wrong)?;
-        match &self.wrong.suggestion {
+        write!(f, ": {wrong}")?;
+        match &wrong.suggestion {
             Some(word) => write!(f, "; did you mean {}?", Quoted(word)),
             None => Ok(()),
         }

@@ -66,7 +66,10 @@ shown! {
     Vec<u32>: |numbers: &Vec<u32>| list(numbers, ","),
     Vec<f64>: |numbers: &Vec<f64>| list(numbers, ":"),
     Vec<String>: |all: &Vec<String>| list(&all.iter().map(|name| name.replace(':', "\\:")).collect::<Vec<_>>(), ":"),
-    Distribution: |of: &Distribution| Some(distribution(of)),
+    Distribution: |of: &Distribution| Some(match of {
+        Distribution::Random => "random".to_owned(),
+        Distribution::Zipf(theta) => format!("zipf:{theta}"),
+    }),
     Pattern: |pattern: &Pattern| Some(pattern.text().to_owned()),
     Peer: printed,
     PathSend: printed,
@@ -118,14 +121,6 @@ pub fn list<T: Display>(values: &[T], separator: &str) -> Option<String> {
 pub fn each_given<T>(values: &Each<T>, show: impl Fn(&T) -> Option<String>) -> Option<String> {
     let values = values.all().map(show);
     values.iter().any(Option::is_some).then(|| each(values.map(Option::unwrap_or_default)))
-}
-
-/// "zipf:1.2".
-pub fn distribution(distribution: &Distribution) -> String {
-    match distribution {
-        Distribution::Random => "random".to_owned(),
-        Distribution::Zipf(theta) => format!("zipf:{theta}"),
-    }
 }
 
 /// The value of `rw`: "randread:4".

@@ -41,11 +41,11 @@ pub(super) static FIRST: &[Rule] = &[
     refused("rate", |job, _| each_rate(job).any(|(ios, bytes)| ios > 0 && bytes > 0))
         .because("rate and rate_iops both limit the same direction; leave one of them out"),
     // Without a given cost, these engines would silently cost nothing.
-    refused("spin_cycles", |job, draft| job.engine == EngineKind::Spin && !draft.has("spin_cycles"))
+    refused("spin_cycles", |job, draft| job.engine == EngineKind::Spin && !draft.places.contains_key("spin_cycles"))
         .because("ioengine=spin needs a cost for each I/O, for example spin_cycles=1000"),
-    refused("work_steps", |job, draft| job.engine == EngineKind::Work && !draft.has("work_steps"))
+    refused("work_steps", |job, draft| job.engine == EngineKind::Work && !draft.places.contains_key("work_steps"))
         .because("ioengine=work needs a cost for each I/O, for example work_steps=1000"),
-    refused("inject_every", |job, draft| job.inject.every > Nanos(0) && !draft.has("inject_ns"))
+    refused("inject_every", |job, draft| job.inject.every > Nanos(0) && !draft.places.contains_key("inject_ns"))
         .because("it has no effect without inject_ns; add it, for example inject_ns=500000"),
 ];
 
