@@ -204,46 +204,6 @@ mod tests {
             "table",
             80,
             "cost_udp_like compare_options compare_sweep compare_inconclusive compare_identical compare_unmeasured compare_three_arms \
-             compare_probed compare_explained compare_booted compare_stored compare_stored_sweep compare_empty guest_one \
-             guest_two_kernels guest_ten_jobs guest_sweep guest_sizes guest_interrupted guest_single_replicate guest_empty \
-             ftq_dirty_limit ftq_quiet ftq_compared ftq_interrupted ftq_cpu ftq_many_periods ftq_empty blast_one blast_lossy blast_empty",
-        ),
-        (
-            "table",
-            100,
-            "cost_psync_4k cost_cost_without_ios cost_profiled cost_two_phases cost_meters_unavailable cost_failed cost_many_jobs \
-             cost_no_interval cost_stored compare_explained_sweep blast_curve blast_explained doctor experiment",
-        ),
-        ("table", 120, "compare_options compare_sweep guest_ten_jobs ftq_dirty_limit blast_methods"),
-        (
-            "mail",
-            72,
-            "cost_udp_like compare_options compare_sweep compare_stored ftq_dirty_limit guest_two_kernels blast_lossy",
-        ),
-        ("markdown", 72, "cost_udp_like compare_options compare_sweep compare_stored ftq_dirty_limit"),
-    ];
-
-    #[test]
-    fn findings_as_they_are_read() {
-        let findings: BTreeMap<String, Box<dyn Finding>> = examples::all().into_iter().collect();
-        for (format, columns, names) in SHOWN {
-            for name in names.split(' ') {
-                let text = match Format::all().find(|known| known.name() == format) {
-                    Some(format) => format.render(&*findings[name], Ink::Plain, columns),
-                    None => Format::Table.glance(&*findings[name], Ink::Plain, columns, "The rest: --full"),
-                };
-                insta::assert_snapshot!(format!("{name}_as_{format}_at_{columns}"), text);
-            }
-        }
-    }
-
-    /// Formats, columns, and the findings whose texts are in `snapshots`, as they are read, mailed and posted.
-    const SHOWN: [(&str, usize, &str); 6] = [
-        ("glance", 100, "cost_udp_like cost_two_phases cost_profiled compare_explained compare_options"),
-        (
-            "table",
-            80,
-            "cost_udp_like compare_options compare_sweep compare_inconclusive compare_identical compare_unmeasured compare_three_arms \
              compare_probed compare_explained compare_stored compare_stored_sweep compare_empty guest_one \
              guest_two_kernels guest_ten_jobs guest_sweep guest_sizes guest_interrupted guest_single_replicate guest_empty \
              ftq_dirty_limit ftq_quiet ftq_compared ftq_interrupted ftq_cpu ftq_many_periods ftq_empty blast_one blast_lossy blast_empty",
