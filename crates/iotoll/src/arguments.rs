@@ -118,4 +118,4 @@ pub enum Generated {
 }
 
 /// Verbs that take a job.
-pub const JOB_VERBS: [&[&str]; 5] = [&["run"], &["compare"], &["ftq"], &["guest", "run"], &["guest", "prepare"]];
+pub const JOB_VERBS: [&[&str]; 4] = [&["run"], &["compare"], &["ftq"], &["guest", "run"]];
