@@ -1,11 +1,9 @@
-//! Feeds arbitrary files, as processes map them, to what `--profile` does with a program: unwinds stacks by its tables, names its functions,
-//! and lists their instructions.
+//! Feeds arbitrary files, as processes map them, to what `--profile` does with a program: unwinds stacks by its tables, and names its functions.
 
 #![no_main]
 
 use fuzz::{file_of, split};
 use iotoll_fuzz as fuzz;
-use lab::meter::sampler::listings;
 use lab::meter::sampler::processes::Processes;
 use libfuzzer_sys::fuzz_target;
 use sys::perf::{Forked, Mapped, UserRegisters};
@@ -32,9 +30,8 @@ fuzz_target!(|data: &[u8]| {
         let frame = STACK + u64::from(frame);
         let registers = UserRegisters { instruction: u64::from_le_bytes(*word), stack: STACK, frame, link: 0 };
         for place in processes.unwind(PROCESS, registers, stack).0 {
-            let (function, _) = processes.function(place);
+            let function = processes.function(place);
             assert!(!function.name.is_empty());
-            listings::of_program(place, &processes);
         }
     }
 });

@@ -92,10 +92,6 @@ pub struct ReportArguments {
     /// Write the series of a recording into this folder instead of printing it: series.csv, and FTQ's two text files
     #[arg(long, help_heading = "Result", value_name = "DIR", conflicts_with_all = ["stored", "fail_on", "format"])]
     pub series: Option<PathBuf>,
-    /// Show the instructions of this function, or of the only one whose name contains this, with the cycles per I/O of each; of a
-    /// measurement with --profile
-    #[arg(long, help_heading = "Result", value_name = "FUNCTION", conflicts_with_all = ["stored", "fail_on", "series"])]
-    pub annotate: Option<String>,
     #[command(flatten)]
     pub shown: Shown,
 }
@@ -122,4 +118,4 @@ pub enum Generated {
 }
 
 /// Verbs that take a job.
-pub const JOB_VERBS: [&[&str]; 5] = [&["run"], &["compare"], &["ftq"], &["guest", "run"], &["guest", "prepare"]];
+pub const JOB_VERBS: [&[&str]; 4] = [&["run"], &["compare"], &["ftq"], &["guest", "run"]];

@@ -2,7 +2,7 @@
 //! experiment say over time, `iotoll doctor` what this machine can measure.
 
 use crate::arguments::{HistoryArguments, ONLY_RUNS, ReportArguments, Shown};
-use crate::failure::{self, BadInput, bad};
+use crate::failure::{self, bad};
 use crate::{measure, series, stdout};
 use lab::calibration::Calibration;
 use model::blast::BlastRecord;
@@ -13,7 +13,7 @@ use model::guest::GuestRecord;
 use model::history::Observation;
 use model::kind::Recorded;
 use model::record::Record;
-use report::{Annotation, Finding};
+use report::Finding;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -30,9 +30,6 @@ pub fn report(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
     };
     if let Some(folder) = &arguments.series {
         return write_series(&path, folder);
-    }
-    if let Some(function) = &arguments.annotate {
-        return annotate(&path, function, arguments);
     }
     match lab::store::kind_at(&path)? {
         Kind::Cost => show::<Record>(&path, arguments),
@@ -91,21 +88,6 @@ fn folder_of(path: &Path) -> &Path {
     let is_record = path.file_name().is_some_and(|name| name == lab::store::RECORD);
     let folder = path.parent().filter(|folder| is_record && !folder.as_os_str().is_empty());
     folder.unwrap_or(path)
-}
-
-/// Prints the instructions of a function.
-fn annotate(path: &Path, function: &str, arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
-    let kind = lab::store::kind_at(path)?;
-    if kind != Kind::Cost {
-        let (path, noun) = (path.display(), kind.noun());
-        return Err(bad(format!(
-            "--annotate: {path} is the record of {noun}; only run and cost sample functions (--profile)"
-        )));
-    }
-    let finding = to_show::<Record>(path)?.study(None);
-    let annotation = Annotation::of(finding, function).map_err(|why| BadInput(format!("--annotate: {why}")))?;
-    stdout::print(&annotation, arguments.shown.in_full(), None)?;
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Writes the series of a recording.

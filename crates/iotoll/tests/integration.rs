@@ -9,7 +9,6 @@
 
 /// The tests, in the order of a measurement: arguments, measuring, output, failures.
 mod integration {
-    mod browser;
     mod iotoll;
     mod machine;
 
@@ -29,7 +28,6 @@ mod integration {
     mod foreign_counts;
     mod ftq;
     mod ftq_fails;
-    mod ftq_page;
     mod full_disks;
     mod generated;
     mod guardian;

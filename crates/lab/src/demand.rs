@@ -25,22 +25,18 @@ struct Demand {
     /// Bytes.
     memory: u64,
     threads: u64,
-    /// Open files.
+    /// Open files of the copy with the most: each copy has its own table of descriptors.
     files: u64,
-    /// Of those, the files of the copy with the most: each copy has its own table of descriptors.
-    files_of_one: u64,
 }
 
 impl Demand {
     fn of(jobs: &[JobPlan]) -> Self {
         jobs.iter().fold(Self::default(), |sum, job| {
             let copies = u64::from(job.copies.max(1));
-            let files = job.file_count() as u64;
             Self {
                 memory: sum.memory.saturating_add(memory_of(job).saturating_mul(copies)),
                 threads: sum.threads.saturating_add(copies),
-                files: sum.files.saturating_add(files.saturating_mul(copies)),
-                files_of_one: sum.files_of_one.max(files),
+                files: sum.files.max(job.file_count() as u64),
             }
         })
     }
@@ -68,19 +64,13 @@ struct Machine {
     /// Bytes.
     memory: Option<u64>,
     threads: Option<(u64, &'static str)>,
-    files: Option<u64>,
     /// Open files of a process.
-    files_of_one: Option<u64>,
+    files: Option<u64>,
 }
 
 impl Machine {
     fn of(root: &Sysroot) -> Self {
-        Self {
-            memory: memory::available(root),
-            threads: threads(root),
-            files: files(root),
-            files_of_one: files_of_process(),
-        }
+        Self { memory: memory::available(root), threads: threads(root), files: files_of_process() }
     }
 
     fn allows(&self, demand: Demand) -> Result<()> {
@@ -101,16 +91,9 @@ impl Machine {
         }
         if let Some(most) = over(demand.files, self.files) {
             return Err(Error::Refused(format!(
-                "the jobs open {} files at the same time, but fs.file-max allows {most} more; use a smaller numjobs=, name fewer in \
-                 filename=, or raise it",
-                demand.files
-            )));
-        }
-        if let Some(most) = over(demand.files_of_one, self.files_of_one) {
-            return Err(Error::Refused(format!(
                 "a job opens {} files at the same time, but the hard limit of open files leaves {most}; use fewer files, or raise \
                  ulimit -Hn",
-                demand.files_of_one
+                demand.files
             )));
         }
         Ok(())
@@ -150,14 +133,6 @@ fn files_of_process() -> Option<u64> {
     rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum.map(|most| most.saturating_sub(OWN).max(1))
 }
 
-/// How many more files the system can open.
-fn files(root: &Sysroot) -> Option<u64> {
-    let text = root.text("proc/sys/fs/file-nr")?;
-    let mut fields = text.split_whitespace().map(str::parse::<u64>);
-    let (open, _, most) = (fields.next()?.ok()?, fields.next()?, fields.next()?.ok()?);
-    Some(most.saturating_sub(open))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -172,26 +147,19 @@ mod tests {
     #[test]
     fn buffers_of_all_copies_are_needed_at_the_same_time() {
         let deep = demand("--ioengine=io_uring --rw=read --size=4g --bs=1m --iodepth=1024 --numjobs=64");
-        assert_eq!((deep.memory, deep.threads, deep.files), (64 << 30, 64, 64));
+        assert_eq!((deep.memory, deep.threads, deep.files), (64 << 30, 64, 1));
         // Its calls wait, so one buffer is enough.
         assert_eq!(demand("--ioengine=psync --rw=read --size=4g --bs=5000").memory, 8192);
         assert_eq!(demand("--ioengine=mem --rw=read --size=1g --bs=4k --numjobs=3").memory, 3 * ((1 << 30) + 4096));
         assert_eq!(demand("--ioengine=null --rw=read --size=1g --bs=1g --iodepth=1024").memory, 0);
-        let several = demand("--rw=read --size=1m --filename=a:b:c --numjobs=2");
-        assert_eq!((several.files, several.files_of_one), (6, 3));
-        let many = demand("--rw=write --filesize=4k --nrfiles=1000 --numjobs=2");
-        assert_eq!((many.files, many.files_of_one), (2000, 1000));
+        assert_eq!(demand("--rw=read --size=1m --filename=a:b:c --numjobs=2").files, 3);
+        assert_eq!(demand("--rw=write --filesize=4k --nrfiles=1000 --numjobs=2").files, 1000);
     }
 
     #[test]
     fn more_than_there_is_is_refused_with_both_numbers() {
-        let machine = Machine {
-            memory: Some(2 << 30),
-            threads: Some((100, "ulimit -u")),
-            files: Some(20),
-            files_of_one: Some(9),
-        };
-        let enough = Demand { memory: 2 << 30, threads: 100, files: 20, files_of_one: 9 };
+        let machine = Machine { memory: Some(2 << 30), threads: Some((100, "ulimit -u")), files: Some(9) };
+        let enough = Demand { memory: 2 << 30, threads: 100, files: 9 };
         machine.allows(enough).unwrap();
         for (demand, words) in [
             (
@@ -199,8 +167,7 @@ mod tests {
                 ["need 3.0 GiB of memory", "has 2.0 GiB available", "smaller numjobs="],
             ),
             (Demand { threads: 101, ..enough }, ["need 101 threads", "ulimit -u allows 100 more", "smaller numjobs="]),
-            (Demand { files: 21, ..enough }, ["open 21 files", "fs.file-max allows 20 more", "or raise it"]),
-            (Demand { files_of_one: 10, ..enough }, ["opens 10 files", "leaves 9", "use fewer files"]),
+            (Demand { files: 10, ..enough }, ["opens 10 files", "leaves 9", "use fewer files"]),
         ] {
             let message = machine.allows(demand).unwrap_err().to_string();
             assert!(words.iter().all(|word| message.contains(word)) && !message.contains('\n'), "{message}");
@@ -218,9 +185,8 @@ mod tests {
         };
         write("proc/loadavg", "0.20 0.18 0.12 1/80 11206\n");
         write("proc/sys/kernel/threads-max", "1000\n");
-        write("proc/sys/fs/file-nr", "30\t0\t100\n");
         let root = Sysroot::at(folder.path());
-        assert_eq!((threads(&root), files(&root)), (Some((920, "kernel.threads-max")), Some(70)));
+        assert_eq!(threads(&root), Some((920, "kernel.threads-max")));
         write("proc/self/cgroup", "0::/job/step\n");
         write("proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
         write("sys/fs/cgroup/job/pids.max", "50\n");

@@ -19,17 +19,6 @@ pub enum Error {
         /// How to fix it; empty, or begins with "; ".
         mend: String,
     },
-    /// A record could not be written or continued.
-    #[error("{}: {what}: {source}{mend}", path.display())]
-    Record {
-        path: PathBuf,
-        /// What was being done.
-        what: String,
-        /// The error of the system.
-        source: io::Error,
-        /// How to fix it; empty, or begins with "; ".
-        mend: String,
-    },
     /// A request that is refused.
     #[error("{0}")]
     Refused(String),
@@ -52,17 +41,6 @@ pub enum Error {
     /// A signal ended it before anything was measured.
     #[error("interrupted {0}: nothing was measured; files that iotoll made are removed")]
     Interrupted(String),
-    /// An operation of a job failed.
-    #[error("job '{job}': {what}: {source}{mend}")]
-    Job {
-        job: String,
-        /// What was being done.
-        what: String,
-        /// The error of the system.
-        source: io::Error,
-        /// How to fix it; empty, or begins with "; ".
-        mend: String,
-    },
     /// A meter, a thread or another part of iotoll itself failed.
     #[error("{what}: {source}{}", limit(.source))]
     Instrument {
@@ -91,7 +69,7 @@ impl Error {
             Some(Errno::NOENT | Errno::EXIST | Errno::ROFS) => "; choose another --out".to_owned(),
             _ => mend(&source),
         };
-        Self::Record { path: path.to_owned(), what: what.into(), source, mend }
+        Self::Failed(format!("{}: {}: {source}{mend}", path.display(), what.into()))
     }
 
     /// What a job asks for is refused.
@@ -106,8 +84,7 @@ impl Error {
 
     /// An operation of a job failed.
     pub fn job(job: &str, what: impl Into<String>, source: io::Error) -> Self {
-        let mend = mend(&source);
-        Self::Job { job: job.to_owned(), what: what.into(), source, mend }
+        Self::Failed(format!("job '{job}': {}: {source}{}", what.into(), mend(&source)))
     }
 
     /// A part of iotoll failed.

@@ -172,8 +172,7 @@ impl State {
     /// Adds or replaces an entry: here, at the guardian, and in the ledger if `written`.
     fn set(&mut self, program: &Path, number: u64, entry: Entry, written: bool) -> Result<()> {
         self.make_sure(program)?;
-        let guardian = self.process.as_ref().map(|process| process.child.id());
-        let begun = written && self.ledger.add(number, &entry.undo, guardian);
+        let begun = written && self.ledger.add(number, &entry.undo);
         let order = Order::Add(number, entry.undo.clone());
         self.entries.insert(number, entry);
         let mut told = Ok(());
@@ -226,7 +225,6 @@ impl State {
         for (number, entry) in &self.entries {
             process.tell(&Order::Add(*number, entry.undo.clone())).map_err(failed)?;
         }
-        self.ledger.note_guardian(Some(process.child.id()));
         self.process = Some(process);
         Ok(())
     }

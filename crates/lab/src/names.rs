@@ -7,7 +7,6 @@ use rustc_demangle::try_demangle;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
-use std::ops::Range;
 use std::path::Path;
 
 /// Addresses below belong to programs.
@@ -39,18 +38,6 @@ impl KernelFunctions {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
-    }
-
-    /// Where a function begins.
-    #[cfg(test)]
-    pub(crate) fn named(&self, name: &str) -> Option<(u64, &KernelFunction)> {
-        self.0.iter().find(|(_, function)| function.name == name).map(|(begin, function)| (*begin, function))
-    }
-
-    /// Where a function that begins at an address ends at the latest.
-    pub(crate) fn end(&self, begin: u64) -> u64 {
-        let next = self.0.range(begin.saturating_add(1)..).next().map_or(u64::MAX, |(next, _)| *next);
-        next.min(begin.saturating_add(LONGEST))
     }
 
     /// The function at an address, and where it begins.
@@ -159,21 +146,6 @@ impl Program {
         // A library without its symbol table exports few functions; what lies between is none of them.
         let within = function.length == 0 || address - begin < function.length;
         within.then_some((function.name.as_str(), *begin))
-    }
-
-    /// The function that begins at an address in the file.
-    pub(crate) fn at(&self, address: u64) -> Option<&str> {
-        self.functions.get(&address).map(|function| function.name.as_str())
-    }
-
-    /// Where in the file the function at a byte of it lies.
-    pub(crate) fn extent(&self, offset: u64) -> Option<Range<u64>> {
-        let address = self.address(offset)?;
-        let (begin, function) = self.functions.range(..=address).next_back()?;
-        let next = self.functions.range(address.saturating_add(1)..).next().map_or(u64::MAX, |(next, _)| *next);
-        let length = if function.length == 0 { next - begin } else { function.length };
-        let first = offset.checked_sub(address - begin)?;
-        (address - begin < length).then(|| first..first.saturating_add(length))
     }
 
     /// The address in the file at a byte of it.

@@ -12,7 +12,6 @@ use crate::shell::run as shell;
 use model::experiment::{ArmPlan, Setting};
 use model::warning::{Code, Warning, add_once};
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -294,12 +293,12 @@ impl Toggles {
             .map(|found| (found, set.get(&found.path).map_or(&[][..], Vec::as_slice)));
         let mut still_on = Vec::new();
         for Left { found, why, foreign } in put_back(files) {
-            let (value, path) = (told(&found.value), found.path.display());
+            let (value, path) = (found.value.trim().escape_debug(), found.path.display());
             if on.settings.contains(&found.path) && !foreign {
                 still_on.push(found.path.clone());
             }
             outcome = outcome
-                .and(Err(Error::Failed(format!("{path}: could not be set back to {value}: {why}; set it by hand"))));
+                .and(Err(Error::Failed(format!("{path}: could not be set back to '{value}': {why}; set it by hand"))));
         }
         // Try again at the end.
         self.on = (!still_on.is_empty()).then_some(On { settings: still_on, cleanup: None });
@@ -322,18 +321,6 @@ fn untouched(found: &SettingFile) -> Result<()> {
         ))),
         _ => Ok(()),
     }
-}
-
-/// A value that the user has to set by hand. What is cut in the message is in a file.
-fn told(value: &str) -> String {
-    let line = shown(value);
-    if line == value.trim() {
-        return format!("'{line}'");
-    }
-    let whole = tempfile::Builder::new().prefix("iotoll-value-").tempfile().ok();
-    let kept =
-        whole.and_then(|file| fs::write(file.path(), value).ok().and_then(|()| file.into_temp_path().keep().ok()));
-    kept.map_or_else(|| format!("'{line}'"), |path| format!("'{line}' (all of it is in {})", path.display()))
 }
 
 /// Two names of one file in an arm would leave the file with the second value.
@@ -387,15 +374,6 @@ mod tests {
     }
 
     const LONG: Duration = Duration::from_secs(60);
-
-    #[test]
-    fn what_one_line_cannot_show_is_kept() {
-        let long = "old ".repeat(100);
-        let told = told(&long);
-        let (_, kept) = told.trim_end_matches(')').split_once("(all of it is in ").unwrap();
-        assert_eq!(std::fs::read_to_string(kept).unwrap(), long);
-        std::fs::remove_file(kept).unwrap();
-    }
 
     #[test]
     fn background_processes_of_a_command_are_not_waited_for() {

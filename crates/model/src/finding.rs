@@ -1,19 +1,21 @@
 //! All numbers that a report of a run may show, computed from a record by [`crate::study`].
 //!
-//! This is also the JSON of `run` and `cost`, schema `iotoll.run/1`: fields are added, never renamed. `null` means
-//! unknown, and a warning says why. Costs are net of the machine's background unless the name ends in `_gross`.
+//! This is also the JSON of `run` and `cost`, schema `iotoll.run/1`. `null` means unknown, and a warning or a reason says why. Costs are net of the machine's background unless the name ends in `_gross`.
 
+mod figures;
 mod job;
 
+pub use figures::{Figure, Figures};
 pub use job::{CopiesApart, DirectionFinding, JobFinding, LatencyBins, LatencyFinding, StagesFinding};
 
 use crate::account::AccountKind;
 use crate::events::EventFinding;
+use crate::experiment::Metric;
 use crate::kind::Head;
 use crate::page_cache::CacheFinding;
 use crate::placement::PlacementFinding;
 use crate::probe::Kind;
-use crate::profile::{AnnotatedFinding, ProfileFinding, StackFinding, SymbolFinding};
+use crate::profile::FunctionsFinding;
 use crate::record::{Canaries, Exit, TaskOwner};
 use crate::stats::Estimate;
 use serde::{Deserialize, Serialize};
@@ -86,22 +88,13 @@ pub struct BackgroundTask {
     pub busy_fraction: f64,
 }
 
-/// The same phase in an earlier measurement. Costs are by the headline meter of this measurement.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct StoredPhase {
-    /// Cycles per I/O in the earlier measurement; `null` if that meter did not run, or one mean did not describe the
-    /// phase.
-    pub cycles_per_io: Option<f64>,
-    /// Change of cycles per I/O since then.
-    pub cycles_per_io_change: Option<Estimate>,
-    /// Total cycles in the earlier measurement, for a command whose I/Os are not counted.
-    pub cycles: Option<f64>,
-    /// Change of the total cycles since then.
-    pub cycles_change: Option<Estimate>,
-    /// I/Os per second in the earlier measurement.
-    pub iops: Option<f64>,
-    /// Change of the I/Os per second since then, as a fraction.
-    pub iops_change: Option<f64>,
+/// A metric of the same phase in an earlier measurement. Costs are by the headline meter of this measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StoredFigure {
+    /// Its value in the earlier measurement.
+    pub value: f64,
+    /// Its change since then, as a fraction; `null` if it is unknown of one of the two, or not positive.
+    pub change: Option<Estimate>,
 }
 
 /// A unit of the interval that carries much of the mean.
@@ -113,6 +106,58 @@ pub struct CarryingUnit {
     pub of: usize,
     /// Its part of the net cycles, as a fraction.
     pub part: f64,
+}
+
+/// What the cost of a phase is net of, and what others did.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OthersFinding {
+    /// Cycles of the whole machine per I/O, including the background.
+    pub cycles_per_io_gross: Option<f64>,
+    /// Number of busy CPUs, including the background.
+    pub busy_cpus_gross: Option<f64>,
+    /// Net cycles per I/O with the whole background subtracted as a level, as the machine was before and after.
+    pub cycles_per_io_by_level: Option<Estimate>,
+    /// Net cycles per I/O of what belongs to the load by its name, from the windows of exact accounts: its tasks and those that it wakes in
+    /// full, other processes not at all, and the kernel's threads, softirqs, interrupts and idle entry net of their rates without the load.
+    pub cycles_per_io_by_name: Option<Estimate>,
+    /// Whether `cycles_per_io` and the figures that follow from it are those by name: where other processes use more than 5 % of the
+    /// machine beside the load, or before and after it.
+    pub known_by_name: bool,
+    /// Part of the machine's time that other processes used while the load ran, 0 to 1; `null` without exact accounts.
+    pub others_busy_fraction: Option<f64>,
+    /// The same before and after the load.
+    pub others_busy_fraction_before: Option<f64>,
+}
+
+/// What the interval of a phase's cost comes from.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SpreadFinding {
+    /// Basis of the interval, in words, or why there is none.
+    pub interval_from: String,
+    /// The one group of windows, or execution, that carries a quarter of the cost or more; `null` if there is none.
+    pub carried_by: Option<CarryingUnit>,
+    /// Correlation of the cost of consecutive groups of windows, or executions, 0 to 0.9, where it is evident at the 5 % level. The
+    /// interval is wider for it.
+    pub correlation: Option<f64>,
+}
+
+/// How often events happened in a phase.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CountedFinding {
+    /// How often each event happened on the machine for an I/O, net of the background, by its name (`events`). System calls that did not
+    /// happen are missing.
+    #[serde(rename = "events_per_io")]
+    pub per_io: BTreeMap<String, Estimate>,
+    /// Part of the time in the windows of events that counting took at most, if every count delayed the load. Where I/Os are only counted
+    /// in total, the intervals of `events_per_io` contain this error.
+    #[serde(rename = "events_counting_fraction")]
+    pub counting_fraction: Option<f64>,
+    /// Why no event was counted; `null` if some were, or none were to be.
+    #[serde(rename = "events_reason")]
+    pub reason: Option<String>,
 }
 
 /// The cost of a phase.
@@ -129,103 +174,38 @@ pub struct PhaseFinding {
     pub ios: Option<u64>,
     /// Bytes completed; `null` if they are not counted.
     pub bytes: Option<u64>,
-    /// Cycles of the whole machine in the whole phase, net of the background.
-    pub cycles: Option<f64>,
-    /// Lower end of its 95 % interval.
-    pub cycles_low: Option<f64>,
-    /// Upper end of its 95 % interval.
-    pub cycles_high: Option<f64>,
-    /// I/Os per second of `wall_seconds`, which contain the time in which a foreign command waits. The I/Os that jobs count before
-    /// the last of them has ramped are in `ios`, and not in this rate.
-    pub iops: Option<f64>,
-    /// Bytes per second likewise.
-    pub bytes_per_second: Option<f64>,
-    /// Name of the meter of the costs below.
+    /// Every metric of the phase: [`Metric`] says what each is. Rates are per second of `wall_seconds`, which contain the time in which a
+    /// foreign command waits; the I/Os that jobs count before the last of them has ramped are in `ios`, and not in these.
+    #[serde(flatten)]
+    pub figures: Figures,
+    /// Name of the meter of the costs.
     pub headline_meter: Option<String>,
-    /// Cycles of the whole machine per I/O, net of the background.
-    pub cycles_per_io: Option<f64>,
-    /// Lower end of its 95 % interval.
-    pub cycles_per_io_low: Option<f64>,
-    /// Upper end of its 95 % interval.
-    pub cycles_per_io_high: Option<f64>,
-    /// Cycles of the whole machine per I/O, including the background.
-    pub cycles_per_io_gross: Option<f64>,
-    /// Net cycles per I/O with the whole background subtracted as a level, as the machine was before and after.
-    pub cycles_per_io_by_level: Option<Estimate>,
-    /// Net cycles per I/O of what belongs to the load by its name, from the windows of exact accounts: its tasks and those that it wakes in
-    /// full, other processes not at all, and the kernel's threads, softirqs, interrupts and idle entry net of their rates without the load.
-    pub cycles_per_io_by_name: Option<Estimate>,
-    /// Whether `cycles_per_io` and the figures that follow from it are those by name: where other processes use more than 5 % of the
-    /// machine beside the load, or before and after it.
-    pub known_by_name: bool,
-    /// Part of the machine's time that other processes used while the load ran, 0 to 1; `null` without exact accounts.
-    pub others_busy_fraction: Option<f64>,
-    /// The same before and after the load.
-    pub others_busy_fraction_before: Option<f64>,
-    /// Cycles of the background per I/O: gross − net.
-    pub cycles_per_io_background: Option<f64>,
-    /// Basis of the interval, in words, or why there is none.
-    pub interval_from: String,
-    /// The one group of windows, or execution, that carries a quarter of the cost or more; `null` if there is none.
-    pub carried_by: Option<CarryingUnit>,
-    /// Correlation of the cost of consecutive groups of windows, or executions, 0 to 0.9, where it is evident at the 5 % level. The
-    /// interval is wider for it.
-    pub correlation: Option<f64>,
-    /// Cycles of the whole machine per byte, net of the background.
-    pub cycles_per_byte: Option<f64>,
-    /// Lower end of its 95 % interval.
-    pub cycles_per_byte_low: Option<f64>,
-    /// Upper end of its 95 % interval.
-    pub cycles_per_byte_high: Option<f64>,
-    /// Context switches of the whole machine per I/O, net of the background; `null` where they cannot be told from it
-    /// (`context_switches_reason`).
-    pub context_switches_per_io: Option<f64>,
-    /// Lower end of its 95 % interval, also where it is below 0.
-    pub context_switches_per_io_low: Option<f64>,
-    /// Upper end of its 95 % interval.
-    pub context_switches_per_io_high: Option<f64>,
-    /// Why `context_switches_per_io` is `null`.
-    pub context_switches_reason: Option<String>,
-    /// Context switches of the load's own threads per I/O, by the kernel's count for each; `null` for a command.
-    pub own_context_switches_per_io: Option<f64>,
+    /// What the costs are net of.
+    #[serde(flatten)]
+    pub others: OthersFinding,
+    /// What their intervals come from.
+    #[serde(flatten)]
+    pub spread: SpreadFinding,
     /// Number of busy CPUs, net of the background: 1.0 is one CPU all the time.
     pub busy_cpus: Option<f64>,
-    /// Number of busy CPUs, including the background.
-    pub busy_cpus_gross: Option<f64>,
-    /// Cycles of the workload's own threads per I/O, as in a per-process figure.
-    pub thread_cycles_per_io: Option<f64>,
     /// Fraction of the time that the workload's own threads were on a CPU, 0 to 1: near 1 for a load that does not sleep.
     pub threads_on_cpu_fraction: Option<f64>,
-    /// Net cycles per I/O minus those of the workload's own threads: spent by other tasks and the kernel.
-    pub elsewhere_cycles_per_io: Option<f64>,
     /// Net cycles per I/O by each meter that ran; the key is the meter's name.
     pub by_meter: BTreeMap<String, Option<f64>>,
     /// The readings of all meters, with intervals and reasons.
     pub by_meter_detail: Vec<MeterReading>,
     /// The accounts that the net cycles per I/O are charged to. They sum to `cycles_per_io`.
     pub accounts: Vec<AccountFinding>,
-    /// Functions of the kernel and of programs (`--profile`), the largest first; empty without one.
-    pub symbols: Vec<SymbolFinding>,
-    /// Their stacks of calls.
-    pub stacks: Vec<StackFinding>,
-    /// The instructions of the functions with the largest part.
-    pub annotated: Vec<AnnotatedFinding>,
-    /// How good the profile is; `null` without one.
-    pub profile: Option<ProfileFinding>,
-    /// How often each event happened on the machine for an I/O, net of the background, by its name (`events`). System calls that did not
-    /// happen are missing.
-    pub events_per_io: BTreeMap<String, Estimate>,
-    /// Part of the time in the windows of events that counting took at most, if every count delayed the load. Where I/Os are only counted
-    /// in total, the intervals of `events_per_io` contain this error.
-    pub events_counting_fraction: Option<f64>,
-    /// Why no event was counted; `null` if some were, or none were to be.
-    pub events_reason: Option<String>,
+    /// The functions that were sampled (`--profile`).
+    #[serde(flatten)]
+    pub functions: FunctionsFinding,
+    /// The events that were counted.
+    #[serde(flatten)]
+    pub counted: CountedFinding,
     /// Exit statuses of the executions of a measured command.
     pub exits: Vec<Exit>,
     /// Net cycles of a measured command outside its I/O (setup, layout, exit), in total.
     pub cycles_outside_io: Option<f64>,
-    /// Fraction of the sampler's samples in user mode, 0 to 1, including the background.
-    pub sampled_user_fraction: Option<f64>,
     /// The regimes, in order, if the rate stepped by half or more; empty if one level describes the phase. If they are
     /// different loads (the own threads' cost differs by half, or the reads come from elsewhere), all means of the
     /// phase are `null`. For a command whose I/Os are not counted live, the regimes are those of its reads from
@@ -243,11 +223,26 @@ pub struct PhaseFinding {
     /// I/Os and bytes in every window of the first execution, also in those of other meters.
     #[serde(skip)]
     pub progress: Vec<SeriesPoint>,
-    /// The same phase of the earlier measurement; `null` without one, or if it has no such phase.
-    pub stored: Option<StoredPhase>,
+    /// The metrics of the same phase of the earlier measurement, by name; `null` without one, or if it has no such phase.
+    pub stored: Option<BTreeMap<String, StoredFigure>>,
 }
 
 impl PhaseFinding {
+    /// What is told of a metric.
+    pub fn told(&self, metric: Metric) -> Option<Estimate> {
+        self.figures.of(metric).told()
+    }
+
+    /// The value that is told of it.
+    pub fn value(&self, metric: Metric) -> Option<f64> {
+        self.told(metric).map(|told| told.value)
+    }
+
+    /// Cycles of the whole machine per I/O, net of the background.
+    pub fn cycles_per_io(&self) -> Option<f64> {
+        self.value(Metric::CyclesPerIo)
+    }
+
     /// Whether one rate and one mean latency describe it. With two regimes, they describe neither.
     pub fn has_one_rate(&self) -> bool {
         self.regimes.iter().all(|regime| regime.iops.is_none())
@@ -268,11 +263,7 @@ pub struct RegimeFinding {
     /// I/Os per second; `null` if they are not counted live.
     pub iops: Option<f64>,
     /// Cycles of the whole machine per I/O, net of the background.
-    pub cycles_per_io: Option<f64>,
-    /// Lower end of its 95 % interval.
-    pub cycles_per_io_low: Option<f64>,
-    /// Upper end of its 95 % interval.
-    pub cycles_per_io_high: Option<f64>,
+    pub cycles_per_io: Option<Estimate>,
     /// Cycles of the workload's own threads per I/O.
     pub thread_cycles_per_io: Option<f64>,
     /// Bytes per second that storage read for the workload.
@@ -364,25 +355,13 @@ pub struct ProbeFinding {
     /// `counter` (only grows) or `gauge`.
     pub kind: Kind,
     /// Counters: growth per second, including the background.
-    pub per_second: Option<f64>,
-    /// Lower end of its 95 % interval.
-    pub per_second_low: Option<f64>,
-    /// Upper end of its 95 % interval.
-    pub per_second_high: Option<f64>,
+    pub per_second: Option<Estimate>,
     /// Counters: growth per I/O, net of the background.
-    pub per_io: Option<f64>,
-    /// Lower end of its 95 % interval.
-    pub per_io_low: Option<f64>,
-    /// Upper end of its 95 % interval.
-    pub per_io_high: Option<f64>,
+    pub per_io: Option<Estimate>,
     /// Counters: growth per second without the workload.
     pub background_per_second: Option<f64>,
     /// Gauges: mean over time.
-    pub mean: Option<f64>,
-    /// Lower end of its 95 % interval.
-    pub mean_low: Option<f64>,
-    /// Upper end of its 95 % interval.
-    pub mean_high: Option<f64>,
+    pub mean: Option<Estimate>,
     /// Gauges: smallest value read.
     pub min: Option<f64>,
     /// Gauges: largest value read.

@@ -6,7 +6,7 @@
 mod job;
 mod samples;
 
-use crate::finding::{PhaseFinding, RunFinding};
+use crate::finding::{Figures, PhaseFinding, RunFinding};
 pub use job::{Directions, FioDirection, FioJob, FioSync, Ordered, Spread};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -79,20 +79,11 @@ pub struct Cost {
     pub jobs: Vec<String>,
     /// Name of the meter.
     pub meter: Option<String>,
-    /// Cycles of the whole machine per I/O, net of the background.
-    pub cycles_per_io: Option<f64>,
-    /// Lower end of its 95 % interval.
-    pub cycles_per_io_low: Option<f64>,
-    /// Upper end of its 95 % interval.
-    pub cycles_per_io_high: Option<f64>,
+    /// Its figures: cycles per I/O and context switches per I/O are those of the whole machine, net of the background.
+    #[serde(flatten)]
+    pub figures: Figures,
     /// Basis of the interval, or why there is none.
     pub interval_from: String,
-    /// Context switches of the whole machine per I/O, net of the background; `null` where they cannot be told from it.
-    pub context_switches_per_io: Option<f64>,
-    /// Lower end of its 95 % interval.
-    pub context_switches_per_io_low: Option<f64>,
-    /// Upper end of its 95 % interval.
-    pub context_switches_per_io_high: Option<f64>,
 }
 
 impl Cost {
@@ -100,13 +91,8 @@ impl Cost {
         Self {
             jobs: phase.jobs.clone(),
             meter: phase.headline_meter.clone(),
-            cycles_per_io: phase.cycles_per_io,
-            cycles_per_io_low: phase.cycles_per_io_low,
-            cycles_per_io_high: phase.cycles_per_io_high,
-            interval_from: phase.interval_from.clone(),
-            context_switches_per_io: phase.context_switches_per_io,
-            context_switches_per_io_low: phase.context_switches_per_io_low,
-            context_switches_per_io_high: phase.context_switches_per_io_high,
+            figures: phase.figures.clone(),
+            interval_from: phase.spread.interval_from.clone(),
         }
     }
 }

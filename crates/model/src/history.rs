@@ -151,6 +151,7 @@ pub fn observe<R: Recorded>(path: String, mut record: R) -> Observation {
     *record.limits_mut() = R::quantities()
         .into_iter()
         .map(|quantity| Limit {
+            text: String::new(),
             metric: quantity.name.to_owned(),
             beyond: Beyond::Above,
             bound: match R::HAS_VALUES {

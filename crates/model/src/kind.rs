@@ -73,18 +73,28 @@ pub trait Recorded: Sized {
     /// How much of the measurement it contains.
     fn extent(&self) -> Extent;
 
+    /// What was known before anything was measured: its first line, the machine, and what was to be measured.
+    fn header(&self) -> (&Envelope, &Host, &Self::Plan);
+
     /// Its first line.
-    fn envelope(&self) -> &Envelope;
+    fn envelope(&self) -> &Envelope {
+        self.header().0
+    }
+
+    fn plan(&self) -> &Self::Plan {
+        self.header().2
+    }
 
     /// The machine, as a later record is compared with it.
-    fn machine(&self) -> Machine<'_>;
+    fn machine(&self) -> Machine<'_> {
+        let (envelope, host, _) = self.header();
+        Machine::of(host, envelope)
+    }
 
     /// What is known to differ from this record to a later one, in words: "kernel 6.9.1 → 6.18.44".
     fn differences(&self, now: &Self) -> Vec<String> {
         self.machine().differences(&now.machine())
     }
-
-    fn plan(&self) -> &Self::Plan;
 
     /// Checks whether a measurement of `plan` can be compared with this earlier record.
     ///

@@ -16,11 +16,6 @@ pub struct Profile {
     /// The functions that the stacks refer to.
     pub functions: Vec<Function>,
     pub stacks: Vec<Stack>,
-    /// Where in the innermost functions the samples were.
-    pub instructions: Vec<Instruction>,
-    /// The instructions of functions in which much was sampled, once in a measurement: what runs may change afterwards.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub listings: Vec<Listing>,
     /// Samples that the kernel could not keep.
     pub lost: u64,
     /// When the first of its windows began; other times it may cover are gaps.
@@ -31,15 +26,6 @@ pub struct Profile {
     /// Files of which nothing or not all was used, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,
-}
-
-/// The instructions of a function.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Listing {
-    /// Its place in the list of functions.
-    pub function: u32,
-    /// In order: bytes from the function's begin, and the instruction in words.
-    pub lines: Vec<(u32, String)>,
 }
 
 /// A function of the kernel or of a program.
@@ -69,16 +55,6 @@ pub struct Stack {
     pub functions: Vec<u32>,
     /// Whether the part of the program begins with its first function.
     pub whole: bool,
-    pub samples: u64,
-}
-
-/// Samples at one instruction of an innermost function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Instruction {
-    /// Its place in the list of functions.
-    pub function: u32,
-    /// Bytes from the function's begin.
-    pub offset: u64,
     pub samples: u64,
 }
 
@@ -136,30 +112,16 @@ pub struct StackFinding {
     pub cycles_per_io: f64,
 }
 
-/// Cycles per I/O by the instructions of a function.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct AnnotatedFinding {
-    /// Name of the function.
-    pub symbol: String,
-    /// The file of the program, the module of the kernel, or `kernel`.
-    pub module: String,
-    /// Cycles per I/O of the function itself, in all accounts.
-    pub cycles_per_io: f64,
-    /// Samples in it.
-    pub samples: u64,
-    /// All its instructions, in order.
-    pub lines: Vec<LineFinding>,
-}
-
-/// One instruction.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LineFinding {
-    /// Bytes from the function's begin.
-    pub offset: u32,
-    /// The instruction, in the notation of the GNU assembler.
-    pub instruction: String,
-    /// Cycles per I/O: those of the samples at the next instruction, which is what an interrupt finds after this one took the time.
-    pub cycles_per_io: f64,
+/// The functions of a phase; empty without a profile.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct FunctionsFinding {
+    /// Functions of the kernel and of programs, the largest first.
+    pub symbols: Vec<SymbolFinding>,
+    /// Their stacks of calls.
+    pub stacks: Vec<StackFinding>,
+    /// How good the profile is; `null` without one.
+    pub profile: Option<ProfileFinding>,
 }
 
 /// How good a profile is.

@@ -52,7 +52,7 @@ pub fn study(record: &Record) -> RunFinding {
             let mut jobs = job::study(phase, planned, rates.context.clock, merges);
             jobs.iter_mut().for_each(|job| job.phase = number);
             if let [job] = jobs.as_mut_slice() {
-                job.cycles_per_io = found.cycles_per_io;
+                job.cycles_per_io = found.cycles_per_io();
             }
             if regimes::are_loads_apart(&found.regimes) {
                 jobs.iter_mut().for_each(|job| job.thread_cycles_per_io = None);

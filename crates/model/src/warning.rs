@@ -75,8 +75,6 @@ codes! {
         "send more slowly, or enlarge the receive buffer";
     LossUnknown: "The number of packets that were lost is unknown, because the measured side does not learn it.",
         "measure the receiving side, too";
-    FlushesApart: "Flushes of a block device are many, and some of its writes may be among them.",
-        "let the program report its I/Os";
     OtherNamespace: "A command runs in another network namespace than iotoll, whose counters and settings do not \
         reach it.",
         "start iotoll in that namespace";

@@ -214,7 +214,7 @@ pub fn is_mixed(finding: &RunFinding, job: &JobFinding) -> bool {
 /// A note instead of one mean, if the rate stepped.
 pub fn regimes_in_words(phase: &PhaseFinding) -> Option<Note> {
     let last = phase.regimes.last()?;
-    let what = match (last.iops, phase.cycles_per_io) {
+    let what = match (last.iops, phase.cycles_per_io()) {
         (Some(_), None) => ", no single mean",
         (Some(_), Some(_)) => "",
         (None, _) => "; the figures cover all of it",
@@ -235,7 +235,8 @@ pub fn table(phase: &PhaseFinding) -> Table {
     for regime in &phase.regimes {
         let begin = if regime.begin_seconds > 0.0 { number::seconds(regime.begin_seconds) } else { "0 s".to_owned() };
         let span = format!("{begin} to {}", number::seconds(regime.end_seconds));
-        let interval = regime.cycles_per_io.zip(regime.cycles_per_io_low.zip(regime.cycles_per_io_high));
+        let cycles = regime.cycles_per_io;
+        let interval = cycles.and_then(|it| Some(it.value).zip(it.ends()));
         let interval = interval.map(|(value, (low, high))| Scale::of(CYCLES, value).interval(low, high));
         let rate = match (regime.iops, regime.storage_bytes_per_second) {
             (Some(iops), _) => Some(format!("{} IOPS", number::with_unit(COUNT, iops))),
@@ -243,7 +244,7 @@ pub fn table(phase: &PhaseFinding) -> Table {
         };
         let cells = [
             Some(regime.executions().unwrap_or(span)),
-            Some(number::net(regime.cycles_per_io, |cycles| number::with_unit(CYCLES, cycles))),
+            Some(number::net(cycles.map(|it| it.value), |cycles| number::with_unit(CYCLES, cycles))),
             interval,
             Some(number::known(CYCLES, regime.thread_cycles_per_io)),
             rate,

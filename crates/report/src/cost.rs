@@ -18,6 +18,7 @@ mod tests;
 use crate::document::{Audience, Block, Document, Fact, Section};
 use crate::{limits, phrase, placement, probes, provenance, stored, workload};
 use model::elided_list::{distinct, elided_list};
+use model::experiment::Metric;
 use model::finding::{PhaseFinding, RunFinding};
 
 /// Maximum number of jobs to show, so that the costs stay on the screen.
@@ -57,7 +58,9 @@ pub fn document(finding: &RunFinding) -> Document {
 fn rows(finding: &RunFinding, phase: &PhaseFinding) -> usize {
     let [one, two] = ROWS;
     match finding.phases.len() {
-        1 if phase.profile.is_none() && finding.head.stored.is_none() && finding.head.limits.is_empty() => one,
+        1 if phase.functions.profile.is_none() && finding.head.stored.is_none() && finding.head.limits.is_empty() => {
+            one
+        }
         1 | 2 => two,
         _ => 0,
     }
@@ -75,8 +78,8 @@ fn provenance(finding: &RunFinding) -> Vec<Fact> {
     facts.push(Fact::new("Cycles", cycles(finding)));
     facts.extend(provenance::services(&finding.head.services));
     facts.extend(placement_of(finding).map(|text| Fact::new("Placement", text)));
-    let known = finding.phases.iter().filter(|phase| phase.cycles_low.or(phase.cycles_per_io_low).is_some());
-    let intervals = distinct(known.map(|phase| phase.interval_from.as_str()).filter(|text| !text.is_empty()));
+    let known = finding.phases.iter().filter(|phase| has_interval(phase));
+    let intervals = distinct(known.map(|phase| phase.spread.interval_from.as_str()).filter(|text| !text.is_empty()));
     if !intervals.is_empty() {
         facts.push(Fact::of(AWAY, "Interval", format!("95 %, from {}", intervals.join("; "))));
     }
@@ -85,12 +88,18 @@ fn provenance(finding: &RunFinding) -> Vec<Fact> {
     facts
 }
 
+/// Whether the cost of a phase has one.
+fn has_interval(phase: &PhaseFinding) -> bool {
+    [Metric::CyclesPerIo, Metric::Cycles].iter().any(|cost| phase.told(*cost).is_some_and(|cost| cost.low.is_some()))
+}
+
 /// What a cycle means on this machine, and the meter that counted it.
 fn cycles(finding: &RunFinding) -> String {
     let meters = distinct(finding.phases.iter().filter_map(|phase| phase.headline_meter.as_deref()));
     let by_pmu = meters.contains(&model::record::Meter::Pmu.name());
-    if finding.phases.iter().any(|phase| phase.known_by_name) {
-        let which = if finding.phases.iter().all(|phase| phase.known_by_name) { "" } else { " where others are busy" };
+    if finding.phases.iter().any(|phase| phase.others.known_by_name) {
+        let which =
+            if finding.phases.iter().all(|phase| phase.others.known_by_name) { "" } else { " where others are busy" };
         return format!("{}, of the load by its name{which}", provenance::cycles(&finding.head.host, false));
     }
     let meter = if meters.is_empty() { String::new() } else { format!(", by the {} meter", meters.join(" or ")) };

@@ -76,15 +76,10 @@ pub use tests::diagnosis as fixture;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::page::width;
     use crate::{Format, Ink};
     use model::doctor::{Background, Resolution, Topic};
     use model::record::{Canaries, Meter, MeterStatus};
     use model::unit::{Bytes, Nanos};
-
-    fn terminal(diagnosis: &Diagnosis, ink: Ink, columns: usize) -> String {
-        Format::Table.render(diagnosis, ink, columns)
-    }
 
     fn json(diagnosis: &Diagnosis) -> String {
         Format::Json.render(diagnosis, Ink::Plain, 80)
@@ -127,51 +122,6 @@ mod tests {
         };
         let resolution = Some(Resolution { meter: Meter::Idle, half_width_fraction: 0.022 });
         Diagnosis::new(host, meters, checks, background, resolution, canaries, Vec::new())
-    }
-
-    #[test]
-    fn the_summary_is_first_and_problems_precede_passed_checks() {
-        let text = terminal(&diagnosis(), Ink::Plain, 100);
-        assert!(
-            text.starts_with("This machine can measure cycles per I/O of a load that keeps one CPU busy"),
-            "{text}"
-        );
-        let place = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part} is missing in\n{text}"));
-        let order = ["Problems", "Meters", "Notes", "Unknown", "Passed", "Canaries"].map(place);
-        assert!(order.is_sorted(), "{text}");
-    }
-
-    #[test]
-    fn a_problem_is_shown_with_its_reason_and_fix() {
-        let text = terminal(&diagnosis(), Ink::Plain, 100);
-        let expected = "\
-Problems
-  ✗ turbo           on
-    why it matters  the core's frequency then depends on temperature and on the load of other cores,
-                    so the same work takes different times
-    fix             echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo
-";
-        assert!(text.contains(expected), "{text}");
-    }
-
-    #[test]
-    fn passed_checks_take_one_line() {
-        let text = terminal(&diagnosis(), Ink::Plain, 100);
-        assert!(text.contains("Passed\n  ✓ kernel clock  tsc, 25 ns a reading\n\n"), "{text}");
-        assert!(text.contains("  ? pmu   unavailable: this machine offers no hardware counter\n"), "{text}");
-        assert!(text.contains("  context switch  1.23 µs\n  wake-up         needs two CPUs\n"), "{text}");
-    }
-
-    #[test]
-    fn no_line_is_longer_than_the_page_and_colour_moves_nothing() {
-        for columns in [60, 80, 100] {
-            let plain = terminal(&diagnosis(), Ink::Plain, columns);
-            let coloured = terminal(&diagnosis(), Ink::Colour, columns);
-            assert!(plain.lines().all(|line| width(line) <= columns), "{plain}");
-            assert!(coloured.contains("\u{1b}[31m✗\u{1b}[0m turbo"), "{coloured}");
-            let widths = |text: &str| text.lines().map(width).collect::<Vec<_>>();
-            assert_eq!(widths(&plain), widths(&coloured));
-        }
     }
 
     #[test]

@@ -11,7 +11,9 @@ use model::comparison::CompareFinding;
 use model::comparison::finding::CellFinding;
 use model::events::{SYSTEM_CALLS, meaning};
 use model::experiment::Metric;
-use model::explained::{AccountChange, EventChange, ExplainedFinding, FamilyFinding, SymbolChange};
+use model::explained::{
+    AccountChange, EventChange, ExplainedFinding, Explanation, FamilyFinding, PartChange, SymbolChange,
+};
 use model::stats::Estimate;
 
 /// Most rows, and of each of several pairs.
@@ -47,11 +49,7 @@ struct Pairs<'a> {
     arms: [&'a str; 2],
     /// What the cost is of: "I/O", "packet".
     per: &'a str,
-    account_family: Option<FamilyFinding>,
-    function_family: Option<FamilyFinding>,
-    event_family: Option<FamilyFinding>,
-    sampled_rounds: usize,
-    counted_rounds: usize,
+    explanation: Explanation,
 }
 
 /// The blocks of all arms; empty without explaining rounds.
@@ -93,11 +91,7 @@ fn pairs<'a>(finding: &'a CompareFinding, arm: &'a str) -> Pairs<'a> {
         all: contents::cells(finding, arm).into_iter().map(pair).collect(),
         arms: [contents::baseline(finding), arm],
         per: "I/O",
-        account_family: finding.explanation.account_family,
-        function_family: finding.explanation.function_family,
-        event_family: finding.explanation.event_family,
-        sampled_rounds: finding.explanation.sampled_rounds,
-        counted_rounds: finding.explanation.counted_rounds,
+        explanation: finding.explanation.clone(),
         axes,
     }
 }
@@ -118,7 +112,9 @@ impl<'a> Pairs<'a> {
         let sentences = pairs.iter().filter(|_| few).filter_map(|pair| self.sentence(pair));
         let mut blocks = vec![Block::new("", Body::Notes).with(sentences.collect()).in_full()];
         let block = |most| {
-            let rows = pairs.iter().flat_map(|pair| self.shown_accounts(pair, most).map(|it| account(pair, it)));
+            let rows = pairs
+                .iter()
+                .flat_map(|pair| self.shown_accounts(pair, most).map(|it| row(pair, it.name.clone(), "", &it.per_io)));
             let table = self.table("account", "", CYCLES, rows.collect());
             Block::new("Where the change is", Body::Table(table)).with(self.account_notes(&pairs))
         };
@@ -173,7 +169,12 @@ impl<'a> Pairs<'a> {
             notes.push(Note::new(Tone::Notice, text));
         }
         if pairs.iter().any(|pair| self.shown_accounts(pair, MOST).next().is_some()) {
-            notes.push(Note::remark(origin(first.rounds, "kept accounts", self.account_family, "accounts")));
+            notes.push(Note::remark(origin(
+                first.rounds,
+                "kept accounts",
+                self.explanation.account_family,
+                "accounts",
+            )));
         }
         notes
     }
@@ -205,22 +206,15 @@ impl<'a> Pairs<'a> {
             return Vec::new();
         }
         let block = |most| {
-            let row = |pair: &Pair, it: &SymbolChange| Part {
-                of: it.module.clone(),
-                ..row(
-                    pair,
-                    shortened(&it.symbol),
-                    [it.per_io.baseline, it.per_io.candidate],
-                    (it.per_io.change, it.per_io.detected),
-                )
-            };
+            let row = |pair: &Pair, it: &SymbolChange| row(pair, shortened(&it.symbol), &it.module, &it.per_io);
             let rows =
                 pairs.iter().flat_map(|pair| self.shown_functions(pair, most).into_iter().map(|it| row(pair, it)));
             Block::new("Functions", Body::Table(self.table("function", "in", CYCLES, rows.collect())))
         };
         let found = pairs.iter().flat_map(|pair| pair.symbols).any(|symbol| symbol.per_io.detected);
         let none = if found { "" } else { "No function's change is detected; these are the largest. " };
-        let note = none.to_owned() + &origin(self.sampled_rounds, "sampled stacks", self.function_family, "functions");
+        let note = none.to_owned()
+            + &origin(self.explanation.sampled_rounds, "sampled stacks", self.explanation.function_family, "functions");
         vec![block(MOST).with(vec![Note::remark(note)]).in_full(), block(rows).of(Audience::GLANCE)]
     }
 
@@ -240,7 +234,7 @@ impl<'a> Pairs<'a> {
     /// What happens more or less often; empty without rounds that counted.
     fn events(&self) -> Vec<Block> {
         let pairs = self.having(|pair| !pair.events.is_empty());
-        let rounds = self.counted_rounds;
+        let rounds = self.explanation.counted_rounds;
         if pairs.is_empty() {
             return Vec::new();
         }
@@ -253,22 +247,14 @@ impl<'a> Pairs<'a> {
         }
         let few = pairs.len() <= contents::FEW;
         let sentences = pairs.iter().filter(|_| few).filter_map(|pair| self.goes_along(pair)).collect();
-        let row = |pair: &Pair, event: &EventChange| Part {
-            of: meaning(&event.name).to_owned(),
-            ..row(
-                pair,
-                event.name.clone(),
-                [event.per_io.baseline, event.per_io.candidate],
-                (event.per_io.change, event.per_io.detected),
-            )
-        };
+        let row = |pair: &Pair, it: &EventChange| row(pair, it.name.clone(), meaning(&it.name), &it.per_io);
         let rows: Vec<Part> =
             pairs.iter().flat_map(|pair| self.shown_events(pair).map(|event| row(pair, event))).collect();
         let left = pairs.iter().map(|pair| pair.events.len()).sum::<usize>().saturating_sub(rows.len());
         let left = if left > 0 { format!("{left} more changed less or not detectably. ") } else { String::new() };
         let text = format!(
             "{left}Exact counts of the whole machine, net of the background. {} What goes along with the cost need not be its cause.",
-            origin(rounds, "counted events", self.event_family, "events")
+            origin(rounds, "counted events", self.explanation.event_family, "events")
         );
         let title = format!("Events per {}", self.per);
         let table = self.table("event", "", COUNT, rows);
@@ -314,12 +300,9 @@ impl<'a> Pairs<'a> {
     }
 }
 
-fn row(pair: &Pair, name: String, costs: [Estimate; 2], change: (Estimate, bool)) -> Part {
-    Part { place: pair.names.clone(), name, costs: costs.to_vec(), change: Some(change), ..Part::default() }
-}
-
-fn account(pair: &Pair, it: &AccountChange) -> Part {
-    row(pair, it.name.clone(), [it.per_io.baseline, it.per_io.candidate], (it.per_io.change, it.per_io.detected))
+fn row(pair: &Pair, name: String, of: &str, it: &PartChange) -> Part {
+    let (place, of, change) = (pair.names.clone(), of.to_owned(), Some((it.change, it.detected)));
+    Part { place, name, of, costs: vec![it.baseline, it.candidate], change, ..Part::default() }
 }
 
 /// "+160 [150, 170]".
@@ -414,11 +397,7 @@ pub fn of_packets(finding: &BlastFinding) -> Vec<Block> {
         axes: vec!["packets of"],
         arms: [&first_name, "here"],
         per: "packet",
-        account_family: None,
-        function_family: None,
-        event_family: None,
-        sampled_rounds: 0,
-        counted_rounds: finding.explanation.counted_rounds,
+        explanation: Explanation { account_family: None, event_family: None, ..finding.explanation.clone() },
     };
     [pairs.accounts(0), pairs.events(), ends.to_vec()].concat()
 }

@@ -37,7 +37,7 @@ pub fn folded(finding: &RunFinding) -> Option<String> {
     let several = finding.phases.len() > 1;
     let stacks = finding.phases.iter().flat_map(|phase| {
         let begin = if several { format!("{};", phase.jobs.join("+").replace(';', ":")) } else { String::new() };
-        phase.stacks.iter().map(move |stack| {
+        phase.functions.stacks.iter().map(move |stack| {
             let value = (stack.cycles_per_io * PER).round();
             // Neither negative nor beyond what fits, which a number of a damaged record may be.
             let value = if value.is_finite() { value.clamp(0.0, 1e18) } else { 0.0 };
@@ -60,7 +60,7 @@ mod tests {
         assert_eq!(folded(&finding), None);
         let stacks = [("a;b", 2.5), ("a\nc", f64::NAN)];
         let stack = |(calls, cycles_per_io): (&str, f64)| StackFinding { calls: calls.to_owned(), cycles_per_io };
-        finding.phases[0].stacks = stacks.map(stack).to_vec();
+        finding.phases[0].functions.stacks = stacks.map(stack).to_vec();
         assert_eq!(folded(&finding).unwrap(), "a;b 2500\na c 0\n");
         let second = finding.phases[0].clone();
         finding.phases.push(second);

@@ -257,4 +257,6 @@ fn file(input: &Input) -> String {
 }
 
 #[cfg(test)]
+mod browser;
+#[cfg(test)]
 pub(crate) mod tests;

@@ -11,7 +11,6 @@
 //! This crate computes no statistics: every number is already in the finding, and only its unit may change. It prints
 //! nothing: a report is a `String`, and the binary decides where it goes.
 
-mod annotation;
 mod blast;
 mod change;
 mod compare;
@@ -54,7 +53,6 @@ mod examples;
 #[cfg(test)]
 mod hostile;
 
-pub use annotation::Annotation;
 pub use flame_graph::folded;
 pub use format::{Finding, Format, PAGE};
 pub use ink::Ink;

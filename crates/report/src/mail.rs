@@ -82,14 +82,6 @@ mod tests {
     }
 
     #[test]
-    fn mails_as_they_are_sent() {
-        insta::assert_snapshot!("a_mail_as_it_is_sent", mail(&cost::fixture::named("udp_like")));
-        insta::assert_snapshot!("options", mail(&compare::fixture::named("options")));
-        insta::assert_snapshot!("sweep", mail(&compare::fixture::named("sweep")));
-        insta::assert_snapshot!("stored", mail(&compare::fixture::named("stored")));
-    }
-
-    #[test]
     fn a_shell_reads_the_pasted_command_as_it_was_typed() {
         let words = [
             "printf",
@@ -116,22 +108,5 @@ mod tests {
         finding.head.origin.inputs = vec![Input::new("j.fio", &format!("[a]\nrw=randread\n{long}\n"))];
         let text = mail(&finding);
         assert!(text.contains(&format!("\n    [a]\n    rw=randread\n    {long}\n")), "{text}");
-    }
-
-    #[test]
-    fn a_missing_number_is_a_dash() {
-        let text = mail(&cost::fixture::named("meters_unavailable"));
-        assert!(text.contains("- cycles/IO") && text.contains("- cycles/byte"), "{text}");
-    }
-
-    #[test]
-    fn no_column_is_left_out_of_a_usual_table() {
-        for finding in ["options", "sweep", "inconclusive", "identical"].map(compare::fixture::named) {
-            let text = mail(&finding);
-            let head = text.lines().find(|line| line.ends_with("verdict")).unwrap();
-            assert!(head.contains("baseline") && head.contains("candidate") && head.contains("interval"), "{text}");
-            let published = text.lines().find(|line| line.starts_with("Published"));
-            assert!(published.is_none_or(|line| line.ends_with("ours")), "{text}");
-        }
     }
 }

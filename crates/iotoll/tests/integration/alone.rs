@@ -208,7 +208,7 @@ fn a_planted_difference_belongs_to_the_own_threads_and_their_function() {
     let folder = Folder::new();
     let words =
         "compare --ioengine=null --rw=read --bs=4k --size=64m --baseline inject_ns=0 --candidate inject_ns=2000";
-    let finding = folder.costed(&format!("{words} --profile --budget 10s"));
+    let finding = folder.costed(&format!("{words} --profile --events none --budget 10s"));
     let cell = &finding["cells"][0];
     match finding["unexplained"].as_str() {
         Some(reason) => skip(reason),
@@ -329,7 +329,7 @@ fn planted(folder: &Folder) -> String {
 
 #[test]
 #[cfg(target_arch = "x86_64")]
-fn a_planted_lock_is_the_largest_function_and_its_line() {
+fn a_planted_lock_is_the_largest_function() {
     let folder = Folder::new();
     let program = planted(&folder);
     let words = format!("cost --quiet --profile --out record --format json --ios 1000000 -- {program} 2000");
@@ -353,10 +353,6 @@ fn a_planted_lock_is_the_largest_function_and_its_line() {
         assert!(cycles("planted_lock") + cycles("planted_adds") > 0.8 * all, "{symbols}");
     }
     assert!(number(&phase["profile"]["whole_stacks_fraction"]) > 0.95, "{}", phase["profile"]);
-    let annotated = folder.reported("record --annotate planted_lo");
-    let cycles = |line: &&Value| (number(&line["cycles_per_io"]) * 1e6) as i64;
-    let largest = items(&annotated[0]["lines"]).max_by_key(cycles).unwrap();
-    assert!(largest["instruction"].as_str().unwrap().starts_with("lock inc"), "{annotated}");
     let folded = folder.text("record/profile.folded");
     assert!(folded.lines().any(|line| line.contains(";main;planted_lock ")), "{folded}");
     let page = folder.text("record/report.html");

@@ -6,15 +6,17 @@ use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// A control group below that of the test, removed at the end.
 struct Group(PathBuf);
 
 impl Group {
     /// One of version 1 with this controller. Version 2 has controllers only where no process is beside them, so that a test cannot make one.
-    fn new(test: &str, controller: &str) -> Option<Self> {
-        let group =
-            Self::folder(controller).map(|folder| folder.join(format!("iotoll-test-{test}-{}", std::process::id())));
+    fn new(controller: &str) -> Option<Self> {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let name = format!("iotoll-test-{}-{}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+        let group = Self::folder(controller).map(|folder| folder.join(name));
         let group = group.filter(|group| is_root() && fs::create_dir(group).is_ok());
         if group.is_none() {
             skip(&format!("making a control group takes root and controller {controller} of cgroup version 1"));
@@ -92,8 +94,7 @@ fn stops(message: &str) -> f64 {
 
 #[test]
 fn a_quota_of_the_cpu_is_told_in_the_kernels_figures() {
-    let test = "a_quota_of_the_cpu_is_told_in_the_kernels_figures";
-    let Some(group) = Group::new(test, "cpu").map(Group::with_quota) else { return };
+    let Some(group) = Group::new("cpu").map(Group::with_quota) else { return };
     let folder = Folder::with_file("data", 1 << 20);
     let enter = group.enter();
     let within = |words: &str| {
@@ -126,8 +127,7 @@ fn a_quota_of_the_cpu_is_told_in_the_kernels_figures() {
 /// Nothing else is in its group, so the kernel's counts are the command's.
 #[test]
 fn a_quota_of_a_measured_command_in_another_group_is_found() {
-    let test = "a_quota_of_a_measured_command_in_another_group_is_found";
-    let Some(group) = Group::new(test, "cpu").map(Group::with_quota) else { return };
+    let Some(group) = Group::new("cpu").map(Group::with_quota) else { return };
     let folder = Folder::new();
     let command =
         ["--", "sh", "-c", &group.enter(), "sh", "timeout", "3", "dd", "if=/dev/zero", "of=/dev/null", "bs=64k"];
@@ -142,8 +142,7 @@ fn a_quota_of_a_measured_command_in_another_group_is_found() {
 
 #[test]
 fn a_limit_of_memory_is_told_with_how_often_it_was_reached() {
-    let test = "a_limit_of_memory_is_told_with_how_often_it_was_reached";
-    let Some(group) = Group::new(test, "memory") else { return };
+    let Some(group) = Group::new("memory") else { return };
     assert!(group.limit("memory.limit_in_bytes", "96M"));
     let folder = Folder::with_file("data", 256 << 20);
     let words = "run --background 200ms --quiet --no-save --format json --name=r --filename=data --rw=read --bs=64k --ioengine=psync \
@@ -160,8 +159,7 @@ fn a_limit_of_memory_is_told_with_how_often_it_was_reached() {
 
 #[test]
 fn a_limit_of_io_is_told_with_the_part_of_it_that_was_used() {
-    let test = "a_limit_of_io_is_told_with_the_part_of_it_that_was_used";
-    let Some(group) = Group::new(test, "blkio") else { return };
+    let Some(group) = Group::new("blkio") else { return };
     let folder = Folder::with_file("data", 16 << 20);
     let device = fs::metadata(folder.path("data")).unwrap().dev();
     let device = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));

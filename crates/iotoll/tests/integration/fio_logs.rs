@@ -3,7 +3,6 @@
 use super::iotoll::{Folder, whole};
 use super::machine::needs;
 use std::collections::BTreeMap;
-use std::process::Command;
 
 const MEASURED: &str = "run --meters thread --background 200ms --quiet";
 
@@ -45,10 +44,7 @@ fn each_io_has_the_row_of_fio() {
         run(&folder);
         (logs(&folder), folder)
     };
-    let (theirs, _) = of(&|folder| {
-        let output = Command::new("fio").arg("job.fio").current_dir(folder.path(".")).output().unwrap();
-        assert!(output.status.success(), "{output:?}");
-    });
+    let (theirs, _) = of(&|folder| drop(folder.command("fio job.fio").run().done()));
     let (ours, folder) = of(&|folder| drop(folder.iotoll(&format!("{MEASURED} --no-save job.fio")).run().done()));
     assert_eq!(ours.keys().collect::<Vec<_>>(), theirs.keys().collect::<Vec<_>>());
     assert_eq!(ours, theirs);

@@ -12,7 +12,7 @@ type Case = (String, Vec<(String, usize)>, Value);
 
 /// The calls of each thread but the first, in order, as "R x 0 4096" or, at the file's position, "r x 4096"; paths are relative to
 /// `folder`.
-fn calls(trace: &str, folder: &str) -> Vec<Vec<String>> {
+pub fn calls(trace: &str, folder: &str) -> Vec<Vec<String>> {
     let mut threads: Vec<(String, Vec<String>)> = Vec::new();
     let mut first = None;
     for line in &joined(trace) {
@@ -59,7 +59,7 @@ fn calls(trace: &str, folder: &str) -> Vec<Vec<String>> {
 }
 
 /// Lines of strace in which each call is whole: it cuts a call in two where another thread's call ends in between.
-pub(super) fn joined(trace: &str) -> Vec<String> {
+fn joined(trace: &str) -> Vec<String> {
     const CUT: &str = " <unfinished ...>";
     let mut begun: Vec<(&str, &str)> = Vec::new();
     let mut lines = Vec::new();

@@ -47,7 +47,7 @@ fn the_first_contact_needs_no_io_uring() {
     let doctor = filtered("doctor --full");
     assert!(doctor.code == Some(0) && doctor.stdout.contains("seccomp"), "{doctor:?}");
     filtered(READ).done();
-    filtered("compare --quiet --no-save --budget 1s --name=r --filename=data --rw=randread --candidate bs=8k").done();
+    filtered("compare --meters thread --quiet --no-save --budget 1s --name=r --filename=data --rw=randread --candidate bs=8k").done();
     filtered("cost --background 200ms --quiet --no-save --ios 10 -- sleep 0.2").done();
 }
 

@@ -18,8 +18,8 @@ fn probe<'a>(finding: &'a Value, name: &str) -> &'a Value {
 
 #[track_caller]
 fn is_estimate(probe: &Value, key: &str) {
-    let (value, low, high) = (&probe[key], &probe[format!("{key}_low")], &probe[format!("{key}_high")]);
-    assert!(number(low) <= number(value) && number(value) <= number(high), "{key}: {probe}");
+    let [low, value, high] = ["low", "value", "high"].map(|end| number(&probe[key][end]));
+    assert!(low <= value && value <= high, "{key}: {probe}");
 }
 
 /// One number grows steadily, and one rises and falls.
@@ -51,13 +51,16 @@ fn a_file_that_changes_is_read_as_a_counter_and_as_a_gauge() {
     assert_eq!((&counter["kind"], &counter["reason"]), (&Value::from("counter"), &Value::Null), "{counter}");
     is_estimate(counter, "per_second");
     is_estimate(counter, "per_io");
-    assert!(number(&counter["per_second"]) > 0.0 && number(&counter["background_per_second"]) > 0.0, "{counter}");
+    assert!(
+        number(&counter["per_second"]["value"]) > 0.0 && number(&counter["background_per_second"]) > 0.0,
+        "{counter}"
+    );
     assert!(counter["mean"].is_null(), "{counter}");
     let gauge = probe(&finding, "gauge:file:numbers:([0-9])$");
     assert!(gauge["per_second"].is_null() && gauge["per_io"].is_null(), "{gauge}");
     is_estimate(gauge, "mean");
-    for key in ["mean", "min", "max"] {
-        assert!((0.0..=7.0).contains(&number(&gauge[key])), "{gauge}");
+    for level in [&gauge["mean"]["value"], &gauge["min"], &gauge["max"]] {
+        assert!((0.0..=7.0).contains(&number(level)), "{gauge}");
     }
     for probe in [counter, gauge] {
         let series = probe["series"].as_array().unwrap();
@@ -90,10 +93,10 @@ mod alone {
         assert_eq!(dirty["unit"], "pages");
         assert!(number(&dirty["max"]) > 0.0, "{dirty}");
         for gauge in [dirty, probe(&finding, "writeback")] {
-            assert!(number(&gauge["min"]) <= number(&gauge["mean"]), "{gauge}");
-            assert!(number(&gauge["mean"]) <= number(&gauge["max"]), "{gauge}");
+            let [least, mean, most] = [&gauge["min"], &gauge["mean"]["value"], &gauge["max"]].map(number);
+            assert!(least <= mean && mean <= most, "{gauge}");
         }
-        assert!(number(&probe(&finding, "softirqs.timer")["per_second"]) >= 0.0);
+        assert!(number(&probe(&finding, "softirqs.timer")["per_second"]["value"]) >= 0.0);
     }
 }
 
@@ -108,7 +111,7 @@ fn the_loopback_interface_carries_what_an_nbd_job_reads() {
     let finding = served.folder.costed(&format!("{job} --probe net.lo.rx_bytes,net.lo.rx_packets"));
     let (bytes, phase) = (probe(&finding, "net.lo.rx_bytes"), &finding["phases"][0]);
     is_estimate(bytes, "per_second");
-    assert!(number(&bytes["per_second"]) > 0.5 * number(&phase["bytes_per_second"]), "{bytes} {phase}");
+    assert!(number(&bytes["per_second"]["value"]) > 0.5 * number(&phase["bytes_per_second"]), "{bytes} {phase}");
     assert_eq!((&bytes["unit"], &probe(&finding, "net.lo.rx_packets")["unit"]), (&"bytes".into(), &"packets".into()));
 }
 
@@ -134,7 +137,7 @@ fn a_tracepoint_s_probe_sees_what_idle_tasks_do() {
         return skip(&ended.stderr);
     }
     let finding = ended.json();
-    let per_second = |name: &str| number(&probe(&finding, name)["per_second"]);
+    let per_second = |name: &str| number(&probe(&finding, name)["per_second"]["value"]);
     let idle: f64 = (0..usages.len()).map(|place| per_second(&format!("u{place}"))).sum();
     let passes = per_second("passes");
     // They are read some microseconds after each other.

@@ -153,19 +153,6 @@ fn a_server_that_two_kills_leave_is_found_by_the_next() {
     scene.assert_nothing_left("the next");
 }
 
-/// One experiment of the repository, measured.
-#[test]
-fn experiments_of_the_repository_are_one_command() {
-    let scene = Scene::new();
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/path-coalesce-length.toml");
-    let ended = scene
-        .iotoll(&format!("compare {file} --meters thread --budget 1s --no-save --quiet --format json"))
-        .run()
-        .done();
-    assert_eq!(services(&ended.json()), ["server"]);
-    scene.assert_nothing_left(file);
-}
-
 /// A folder for temporary files whose name is a command to a shell.
 #[test]
 fn an_address_is_no_part_of_a_shell_command() {

@@ -177,16 +177,4 @@ mod long {
         });
         ordinary.folder.assert_no_processes();
     }
-
-    /// All at once.
-    #[test]
-    fn the_demo_works_in_odd_surroundings() {
-        let folder = Folder::new();
-        let state = concat!("XDG_STATE_HOME=", env!("CARGO_TARGET_TMPDIR"), "/state");
-        let under = ["env", "-i", state, "PATH=/usr/bin:/bin", "TERM=dumb", "setsid", "-w", "sh", "-c"];
-        let demo = folder.iotoll("demo --quiet --format json --out report");
-        let ended = demo.under(&[&under[..], &["umask 0; exec \"$0\" \"$@\" <&- 2>&-"]].concat()).run();
-        assert_eq!((ended.code, ended.stdout.starts_with('{')), (Some(0), true), "{ended:?}");
-        folder.assert_no_processes();
-    }
 }

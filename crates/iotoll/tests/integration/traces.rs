@@ -3,24 +3,15 @@
 use super::iotoll::{Folder, PROGRAM};
 use super::like_fio::under_strace;
 use super::machine::needs;
-use std::process::Command;
 
 const WRITES_AND_READS: &str = "--name=x --size=32k --bs=4k --rw=randrw --nrfiles=2 --fsync=2";
 
-/// The reads, writes and syncs of a command: call, file, length and offset.
+/// The reads, writes and syncs of a command.
 fn calls(folder: &Folder, command: &[&str]) -> Vec<String> {
     let of_io = "trace=pread64,pwrite64,fsync,fdatasync";
     let (trace, _) = under_strace(folder, &["-y", "-s", "0", "-e", of_io], command);
-    let call = |line: &str| {
-        let (_, call) = line.split_once(' ')?;
-        let (name, rest) = call.trim_start().split_once('(')?;
-        let (_, rest) = rest.split_once("/x.0.")?;
-        let (arguments, _) = rest.rsplit_once(')').or_else(|| rest.split_once(" <unfinished"))?;
-        let file = arguments.get(..1)?;
-        let numbers: Vec<&str> = arguments.split(", ").skip(2).collect();
-        Some(format!("{name} {file} {}", numbers.join(" ")))
-    };
-    trace.lines().filter_map(call).collect()
+    let place = std::fs::canonicalize(folder.path(".")).unwrap();
+    super::like_fio::calls(&trace, &place.display().to_string()).concat()
 }
 
 /// The lines of a trace without their times and the folders of files: what is issued.
@@ -41,9 +32,7 @@ fn issued(folder: &Folder, trace: &str) -> Vec<String> {
 fn traces_are_replayed_by_both() {
     needs!("fio", "strace");
     let folder = Folder::new();
-    let words = WRITES_AND_READS.split(' ').chain(["--write_iolog=theirs"]);
-    let made = Command::new("fio").args(words).current_dir(folder.path(".")).output().unwrap();
-    assert!(made.status.success(), "{made:?}");
+    folder.command(&format!("fio {WRITES_AND_READS} --write_iolog=theirs")).run().done();
     folder.measured(&format!("run {WRITES_AND_READS} --write_iolog=ours"));
     for trace in ["theirs", "ours"] {
         let options = [format!("--read_iolog={trace}"), "--replay_no_stall=1".to_owned()];

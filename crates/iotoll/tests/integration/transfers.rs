@@ -2,8 +2,6 @@
 
 use super::iotoll::{Folder, at_once, whole};
 use super::machine::skip;
-use serde_json::Value;
-use std::process::Command;
 
 const ENGINES: [&str; 3] = ["psync", "libaio", "io_uring"];
 /// Values of `rw=`, and the directions that they use.
@@ -74,47 +72,6 @@ fn io_stays_within_offset_and_size() {
         let expected: Vec<bool> = (0..16).map(|block| (4..12).contains(&block)).collect();
         assert_eq!(touched, expected, "{engine}");
     });
-}
-
-/// Job files whose counts are not random, so that fio's and ours must be equal.
-const DETERMINED: [&str; 16] = [
-    "rw=write\nfsync=4",
-    "rw=randwrite\nfsync=1",
-    "rw=read\nloops=3",
-    "rw=read\nloops=3\nnumber_ios=10",
-    "rw=randread\nio_size=100k",
-    "rw=randread\nio_size=20k",
-    "rw=randread\nio_size=50%",
-    "rw=randread\nnumber_ios=7",
-    "rw=randread\nnumber_ios=100",
-    "rw=write\nsize=30000",
-    "rw=randread\nsize=30000",
-    "rw=randread\nnumjobs=3\ngroup_reporting",
-    "rw=read\nfilename=j1.0.0\noffset=16k\nsize=32k",
-    "rw=read\nfilename=j1.0.0\noffset=25%\nsize=50%",
-    "rw=read\nfilename=two1:two2",
-    "rw=read\nnumber_ios=10\nramp_time=10ms",
-];
-
-#[test]
-fn counts_equal_those_of_fio() {
-    let folder = Folder::new();
-    let mut text = "[global]\nbs=4k\nsize=64k\nioengine=psync\nstonewall\n".to_owned();
-    DETERMINED.iter().enumerate().for_each(|(index, options)| text += &format!("[j{index}]\n{options}\n"));
-    let ours = folder.measured_job(&text);
-    let output = Command::new("fio").args(["--output-format=json", "job.fio"]).current_dir(folder.path(".")).output();
-    let output = output.expect("fio must be installed: apt-get install fio");
-    let theirs: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let counts = |job: &Value, ios: &str, bytes: &str, syncs: u64| {
-        let of = |direction: &str, key: &str| whole(&job[direction][key]);
-        [of("read", ios), of("write", ios), of("read", bytes), of("write", bytes), syncs]
-    };
-    for (index, options) in DETERMINED.iter().enumerate() {
-        let (job, fio) = (&ours["jobs"][index], &theirs["jobs"][index]);
-        let job = counts(job, "ios", "bytes", whole(&job["syncs"]));
-        let fio = counts(fio, "total_ios", "io_bytes", whole(&fio["sync"]["total_ios"]));
-        assert_eq!(job, fio, "reads, writes, their bytes, syncs of\n{options}");
-    }
 }
 
 #[test]

@@ -3,19 +3,16 @@
 use super::iotoll::{Folder, whole};
 use super::machine::needs;
 use serde_json::Value;
-use std::process::{Command, Stdio};
 
 const METHODS: [&str; 6] = ["md5", "crc32c", "crc32", "sha1", "xxhash", "pattern"];
 
 const WORK: &str = "filename=x\nsize=48k\nbs=4k\n";
 
-/// fio's exit status with a job file, and what it complains of.
-fn fio(folder: &Folder, job: &str) -> (bool, String) {
+/// fio does a job without a complaint.
+#[track_caller]
+fn fio(folder: &Folder, job: &str) {
     folder.write("fio.fio", job);
-    let mut fio = Command::new("fio");
-    fio.args(["--output=fio.txt", "fio.fio"]).current_dir(folder.path(".")).stdin(Stdio::null());
-    let output = fio.output().unwrap();
-    (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    assert_eq!(folder.command("fio --output=fio.txt fio.fio").run().done().stderr, "");
 }
 
 /// A job for each method, and for some with a pattern behind the header.
@@ -51,9 +48,9 @@ fn fio_reads_what_iotoll_wrote_and_the_reverse() {
     needs!("fio");
     let folder = Folder::new();
     assert_verified(&folder.measured_job(&sections("rw=randwrite\n", "")));
-    assert_eq!(fio(&folder, &sections("rw=read\n", "")), (true, String::new()));
+    fio(&folder, &sections("rw=read\n", ""));
     let folder = Folder::new();
-    assert_eq!(fio(&folder, &sections("rw=write\n", "do_verify=0\n")), (true, String::new()));
+    fio(&folder, &sections("rw=write\n", "do_verify=0\n"));
     assert_verified(&folder.measured_job(&sections("rw=randread\n", "")));
 }
 

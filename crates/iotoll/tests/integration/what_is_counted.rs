@@ -2,7 +2,7 @@
 //! construction: each message has the same size, and arms differ only by how often they print.
 
 use super::iotoll::{Ended, Folder, eventually, number, warns, whole};
-use super::machine::{LoopDevice, has, is_root, needs, skip};
+use super::machine::{has, is_root, needs, skip};
 use serde_json::Value;
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
@@ -73,32 +73,6 @@ fn a_server_of_iperf3_counts_what_came_and_what_it_sent() {
     let (found, _) = beside_a_client(&folder, "-O 1");
     assert!(warns(&found, "work_unknown", &["leave out the first 1 s"]), "{}", found["warnings"]);
     assert!(found["phases"][0]["ios"].is_null() && whole(&found["jobs"][0]["ios"]) > 0, "{found}");
-}
-
-#[test]
-fn flushes_are_no_ios_of_a_block_device() {
-    needs!("python3");
-    let folder = Folder::with_file("image", 8 << 20);
-    let Some(device) = LoopDevice::attach(&folder.path("image"), &[]) else { return };
-    folder.write(
-        "sync.py",
-        "import os, mmap, sys\nfile = os.open(sys.argv[1], os.O_RDWR | os.O_DIRECT)\npage = mmap.mmap(-1, 4096)\n\
-         for place in range(100):\n    os.pwrite(file, page, place * 4096)\n    os.fsync(file)\n",
-    );
-    let found = folder
-        .iotoll(&format!("{COST} --count block:{} -- python3 sync.py {}", device.name(), device.path))
-        .run()
-        .json();
-    let job = &found["jobs"][0];
-    // Whatever looks at the new device may read a little of it.
-    let (ios, flushes) = (whole(&job["ios"]), whole(&job["flushes"]));
-    assert!((100..150).contains(&ios) && (100..110).contains(&flushes), "{job}");
-    assert!(
-        found["counted_by"].as_str().is_some_and(|words| words.contains("flushes are not I/Os")),
-        "{}",
-        found["counted_by"]
-    );
-    assert!(warns(&found, "flushes_apart", &["flushes are not among"]), "{}", found["warnings"]);
 }
 
 /// `./check` runs them with `--long` only.

@@ -12,7 +12,7 @@ use std::str::FromStr;
 /// A counter of the machine: `block:vda`, `net:eth0`, or a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Counter {
-    /// Completed reads, writes and discards of a block device; bytes of reads and writes. Flushes are a count of their own.
+    /// Completed reads, writes and discards of a block device, requests that only flush among the writes; bytes of reads and writes.
     Block(String),
     /// Packets and bytes, received and sent, of a network interface.
     Net(String),
@@ -79,7 +79,7 @@ impl Counter {
             Self::Block(name) => {
                 // /sys/class/block has partitions beside whole devices.
                 let text = read(root.join("sys/class/block").join(name).join("stat"))?;
-                parse_block(&text).map(|block| block.done).ok_or_else(|| format!("unexpected text '{}'", text.trim()))
+                parse_block(&text).ok_or_else(|| format!("unexpected text '{}'", text.trim()))
             }
             Self::Net(name) => {
                 let directory = root.join("sys/class/net").join(name).join("statistics");
@@ -103,28 +103,16 @@ impl Counter {
         }
     }
 
-    /// Flushes of a block device's write cache so far; `None` of anything else, and of a partition, whose flushes the kernel does
-    /// not count.
-    pub(super) fn flushes(&self) -> Option<u64> {
-        let Self::Block(name) = self else { return None };
-        let folder = Path::new("/sys/class/block").join(name);
-        if folder.join("partition").exists() {
-            return None;
-        }
-        parse_block(&read(folder.join("stat")).ok()?)?.flushes
-    }
-
     /// What its I/Os are, in words that follow its name.
     pub(crate) fn remark(&self) -> &'static str {
         match self {
-            Self::Block(_) if self.flushes().is_some() => "; flushes are not I/Os",
-            Self::Block(_) => "; it does not tell flushes from writes",
+            Self::Block(_) => "; flushes count as writes",
             Self::Net(_) | Self::Probe(_) => "",
         }
     }
 
     /// The count over a stretch, as a job.
-    pub(super) fn job(&self, stretch: &Stretch, flushes: Option<u64>) -> Option<JobRecord> {
+    pub(super) fn job(&self, stretch: &Stretch) -> Option<JobRecord> {
         let first = stretch.snapshots.first()?.done?;
         let last = stretch.snapshots.last()?.done?;
         let (ios, bytes) = (last.ios.saturating_sub(first.ios), last.bytes.since(first.bytes));
@@ -132,7 +120,6 @@ impl Counter {
             name: self.to_string(),
             engine: "counter".to_owned(),
             mixed: Some(Box::new(Direction { ios, bytes, ..Direction::default() })),
-            flushes,
             ..JobRecord::default()
         })
     }
@@ -145,29 +132,15 @@ fn read(path: PathBuf) -> Result<String, String> {
     })
 }
 
-/// What a block device has done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct BlockDone {
-    done: Done,
-    /// `None` from a kernel before 5.5.
-    flushes: Option<u64>,
-}
-
-/// Completed reads, read sectors, completed writes, written sectors, completed discards, flushes
-/// (Documentation/block/stat.rst); a sector is 512 bytes on every device.
-///
-/// A request that only flushes is among the writes, and the flush that it causes is among the flushes. A write that flushes too
-/// (of a file system's log) has flushes without such a request, so the difference is the least number of writes.
-fn parse_block(text: &str) -> Option<BlockDone> {
+/// Completed reads, read sectors, completed writes, written sectors, completed discards (Documentation/block/stat.rst); a sector is 512 bytes
+/// on every device.
+fn parse_block(text: &str) -> Option<Done> {
     let fields: Vec<u64> = text.split_whitespace().map_while(|field| field.parse().ok()).collect();
     let discards = fields.get(11).copied().unwrap_or(0);
-    let flushes = fields.get(15).copied();
-    let writes = fields.get(4)?.saturating_sub(flushes.unwrap_or(0));
-    let done = Done {
-        ios: fields.first()?.saturating_add(writes).saturating_add(discards),
+    Some(Done {
+        ios: fields.first()?.saturating_add(*fields.get(4)?).saturating_add(discards),
         bytes: Bytes(fields.get(2)?.saturating_add(*fields.get(6)?).saturating_mul(512)),
-    };
-    Some(BlockDone { done, flushes })
+    })
 }
 
 #[cfg(test)]
@@ -206,13 +179,10 @@ mod tests {
 
     #[test]
     fn the_kernel_s_fields_are_added_up() {
-        let block = parse_block("  10 1 80 5 20 2 160 7 0 0 0 3 0 8 0 0 0\n").unwrap();
-        assert_eq!((block.done.ios, block.done.bytes, block.flushes), (33, Bytes(240 * 512), Some(0)));
-        // Of 20 writes, 7 only flushed.
-        let block = parse_block("  10 1 80 5 20 2 160 7 0 0 0 3 0 8 0 7 9\n").unwrap();
-        assert_eq!((block.done.ios, block.flushes), (26, Some(7)));
-        let before_5_5 = parse_block("  10 1 80 5 20 2 160 7 0 0 0\n").unwrap();
-        assert_eq!((before_5_5.done.ios, before_5_5.flushes), (30, None));
+        let done = |ios| Some(Done { ios, bytes: Bytes(240 * 512) });
+        assert_eq!(parse_block("  10 1 80 5 20 2 160 7 0 0 0 3 0 8 0 0 0\n"), done(33));
+        // A kernel without discards.
+        assert_eq!(parse_block("  10 1 80 5 20 2 160 7 0 0 0\n"), done(30));
         assert_eq!(parse_block("1 2"), None);
     }
 

@@ -98,7 +98,7 @@ pub(crate) fn execute(
         add_once(surroundings.warnings, Warning::new(Code::WorkUnknown, why.clone()));
     }
     let execution = Execution {
-        jobs: jobs(plan, report, &stretch, running.flushes()),
+        jobs: jobs(plan, report, &stretch),
         stretch: Stretch { tasks: Some(tasks), ..stretch },
         io_interval,
         command_cpu_nanos: Some(Nanos(ended.cpu_nanos)),
@@ -136,14 +136,14 @@ fn failure(program: &str, exit: Exit, report: &ProgramReport, overdue: Option<Du
 }
 
 /// The I/O of the command, from the source that the plan names.
-fn jobs(plan: &CommandPlan, report: ProgramReport, stretch: &Stretch, flushes: Option<u64>) -> Vec<JobRecord> {
+fn jobs(plan: &CommandPlan, report: ProgramReport, stretch: &Stretch) -> Vec<JobRecord> {
     let mut jobs = match &plan.count {
         Count::Program => {
             let uncounted = report.uncounted.is_some();
             report.jobs.into_iter().map(|job| JobRecord { uncounted, ..job }).collect()
         }
         Count::Stated { ios, bytes } => vec![stated(*ios, *bytes)],
-        Count::Kernel(counter) => counter.job(stretch, flushes).into_iter().collect(),
+        Count::Kernel(counter) => counter.job(stretch).into_iter().collect(),
     };
     // A job without a duration that can be worked all the time.
     if let [first, .., last] = stretch.snapshots.as_slice() {

@@ -4,89 +4,17 @@
 //! way the data went, its `end` has a sum for what a side sent and one for what came.
 
 use super::output_parser::ProgramReport;
-use crate::error::{Error, Result};
 use model::record::{Direction, JobRecord, Latency, Lost};
 use model::unit::{Bytes, Nanos};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-/// The command with the option that makes iperf3 print JSON.
-pub(super) fn prepare(command: &[String]) -> Result<Vec<String>> {
-    let given = flags(command.get(1..).unwrap_or_default());
-    let argument = |flag: Flag| given.iter().find(|(found, _)| *found == flag).map(|(_, argument)| *argument);
-    if let Some(argument) = argument(Flag::Omit) {
-        return Err(Error::Refused(format!(
-            "iperf3's {argument} omits seconds from its count that the machine pays for; leave it out and run longer, or \
-             count with --ios"
-        )));
-    }
-    if let Some(argument) = argument(Flag::Hides) {
-        return Err(Error::Refused(format!(
-            "iperf3's {argument} conflicts with iotoll, which waits for iperf3 and reads its output as one JSON text; leave it \
-             out, or count with --ios"
-        )));
-    }
-    let mut command = command.to_vec();
-    if argument(Flag::Json).is_none() {
-        command.push("--json".to_owned());
-    }
-    Ok(command)
-}
-
-/// What a flag means for the count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Flag {
-    Json,
-    /// It omits the first seconds.
-    Omit,
-    /// It sends the output elsewhere, prints another form, or lets iperf3 end before its work does.
-    Hides,
-}
-
-/// Letters of iperf3 3.17 whose value follows, in the same word or in the next one.
-const VALUED: &str = "pfiIFABcXbtnklPwCMSLOTm";
-/// Long options that matter here, and what they mean. Their names may be abbreviated.
-const LONG: [(&str, Flag); 5] = [
-    ("json", Flag::Json),
-    ("omit", Flag::Omit),
-    ("logfile", Flag::Hides),
-    ("json-stream", Flag::Hides),
-    ("daemon", Flag::Hides),
-];
-
-/// The flags among these arguments that matter, each with the argument that contains it. Letters may be in one word: `-ZO1`.
-fn flags(arguments: &[String]) -> Vec<(Flag, &str)> {
-    let mut found = Vec::new();
-    let mut arguments = arguments.iter().map(String::as_str);
-    while let Some(argument) = arguments.next() {
-        if argument == "--" {
-            break;
-        }
-        if let Some(name) = argument.strip_prefix("--") {
-            let name = name.split_once('=').map_or(name, |(name, _)| name);
-            let named = |(long, _): &&(&str, Flag)| *long == name || (!name.is_empty() && long.starts_with(name));
-            // The exact name, before one that it abbreviates.
-            let exact = LONG.iter().find(|(long, _)| *long == name);
-            found.extend(exact.or_else(|| LONG.iter().find(named)).map(|(_, flag)| (*flag, argument)));
-        } else if let Some(letters) = argument.strip_prefix('-') {
-            for (place, letter) in letters.char_indices() {
-                match letter {
-                    'O' => found.push((Flag::Omit, argument)),
-                    'J' => found.push((Flag::Json, argument)),
-                    'D' => found.push((Flag::Hides, argument)),
-                    _ => {}
-                }
-                if VALUED.contains(letter) {
-                    if place + letter.len_utf8() == letters.len() {
-                        arguments.next();
-                    }
-                    break;
-                }
-            }
-        }
-    }
-    found
+/// Whether an argument hides iperf3's JSON, lets it end before its work does, or leaves out seconds. Among other letters (`-ZO1`) they are
+/// found by what iperf3 prints.
+pub(super) fn is_in_the_way(argument: &str) -> bool {
+    let flags = ["-O", "-D", "--omit", "--daemon", "--logfile", "--json-stream"];
+    flags.iter().any(|flag| argument.starts_with(flag))
 }
 
 /// A server prints a text for each of its clients.

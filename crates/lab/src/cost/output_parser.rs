@@ -52,18 +52,28 @@ struct Row {
     program: &'static str,
     /// Source of the I/O count, in words.
     counted_by: &'static str,
-    /// The command with the options that make the program print its report.
-    prepare: fn(&[String]) -> Result<Vec<String>>,
+    /// The option that makes the program print its report.
+    option: &'static str,
+    /// Whether an argument hides the report, makes it one of less than all that the machine pays for, or lets the program end before its work.
+    is_in_the_way: fn(&str) -> bool,
     /// The report, by what the program printed.
     parse: fn(&str) -> std::result::Result<ProgramReport, String>,
 }
 
 static PROGRAMS: [Row; 2] = [
-    Row { program: "fio", counted_by: "fio's JSON", prepare: fio::prepare, parse: fio::parse },
+    Row {
+        program: "fio",
+        counted_by: "fio's JSON",
+        // Both: JSON for iotoll, and the normal output for the user.
+        option: "--output-format=normal,json",
+        is_in_the_way: fio::is_in_the_way,
+        parse: fio::parse,
+    },
     Row {
         program: "iperf3",
         counted_by: "iperf3's JSON: I/Os are blocks (TCP) or packets (UDP)",
-        prepare: iperf3::prepare,
+        option: "--json",
+        is_in_the_way: iperf3::is_in_the_way,
         parse: iperf3::parse,
     },
 ];
@@ -76,24 +86,12 @@ fn row(program: Option<&String>) -> Option<&'static Row> {
 
 /// The row of the program that a command starts.
 fn row_of(command: &[String]) -> Option<&'static Row> {
-    let (words, before) = look_through(command);
-    row(words.get(before))
+    row(command.get(look_through(command)))
 }
 
 /// Whether a command starts a program that reports its own I/O.
 pub fn reports(command: &[String]) -> bool {
     row_of(command).is_some()
-}
-
-/// The words before the program whose output is parsed, and the words from there on. A command without such a program is left as
-/// it is.
-fn started(command: &[String]) -> (Vec<String>, Vec<String>) {
-    let (mut words, before) = look_through(command);
-    if row(words.get(before)).is_none() {
-        return (Vec::new(), command.to_vec());
-    }
-    let own = words.split_off(before);
-    (words, own)
 }
 
 /// A command that reports its I/Os if it can.
@@ -110,12 +108,18 @@ pub(crate) struct Prepared {
 /// # Errors
 /// When an option of the command is in the way.
 pub(crate) fn prepared(plan: &CommandPlan) -> Result<Prepared> {
-    let (starter, own) = started(&plan.command);
-    let Some(row) = row(own.first()).filter(|_| plan.count == Count::Program) else {
-        let command = [starter, own].concat();
+    let (mut command, before) = (plan.command.clone(), look_through(&plan.command));
+    let Some(row) = row(command.get(before)).filter(|_| plan.count == Count::Program) else {
         return Ok(Prepared { command, stdout: plan.printed.stdio(), output: Output(None) });
     };
-    let command = [starter, (row.prepare)(&own)?].concat();
+    if let Some(argument) = command.iter().skip(before + 1).find(|argument| (row.is_in_the_way)(argument)) {
+        return Err(Error::Refused(format!(
+            "{0}'s {argument} conflicts with iotoll, which reads {0}'s output as JSON, once, at the end, and what it did in all of its time; \
+             leave it out, or count with --ios",
+            row.program
+        )));
+    }
+    command.insert(before + 1, row.option.to_owned());
     let (kept, stdout) =
         scratch().map_err(|error| Error::instrument("making a temporary file for the command's output", error))?;
     Ok(Prepared { command, stdout: stdout.into(), output: Output(Some((row, kept))) })
@@ -172,12 +176,8 @@ mod tests {
     }
 
     #[test]
-    fn a_command_without_a_known_program_is_left_as_it_is() {
+    fn a_command_without_a_known_program_is_not_counted() {
         let words = |text: &[&str]| text.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-        let shell = words(&["nice", "sh", "-c", "exec dd if=x"]);
-        assert_eq!(started(&shell), (Vec::new(), shell.clone()));
-        let fio = words(&["nice", "sh", "-c", "exec fio j"]);
-        assert_eq!(started(&fio), (words(&["nice"]), words(&["fio", "j"])));
         for text in ["cat fio", "nice cat fio", "sudo -u fio ./bench", "env rsync -a s/ /backup/fio", "taskset -c 0"] {
             assert!(row_of(&words(&text.split(' ').collect::<Vec<_>>())).is_none(), "{text}");
         }

@@ -38,7 +38,6 @@ pub(super) struct Running<'a> {
     failure: Option<Error>,
     /// The plan's counter before it started.
     first: Option<Done>,
-    first_flushes: Option<u64>,
     interruption: &'a Interruption,
     told_to_end: Option<Instant>,
     /// It was ended because it exceeded its time limit.
@@ -78,7 +77,6 @@ impl<'a> Running<'a> {
             ended: None,
             failure: None,
             first: counter(plan).and_then(|counter| counter.read().ok()),
-            first_flushes: counter(plan).and_then(Counter::flushes),
             interruption,
             told_to_end: None,
             overdue: false,
@@ -91,11 +89,6 @@ impl<'a> Running<'a> {
             processes: None,
             windows: None,
         }
-    }
-
-    /// Flushes of the plan's block device since before it started.
-    pub fn flushes(&self) -> Option<u64> {
-        Some(counter(self.plan)?.flushes()?.saturating_sub(self.first_flushes?))
     }
 
     /// Notes which of the processes beside it are servers.

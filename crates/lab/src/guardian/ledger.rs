@@ -7,16 +7,13 @@ use super::path_text;
 use super::processes::Leader;
 use super::setting_file::shown;
 use super::undo::{Switched, Undo};
-use crate::proc_files::pid;
 use rustix::fs::{FlockOperation, flock};
-use rustix::process::{Signal, kill_process};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 const SCHEMA: &str = "iotoll.ledger/3";
 /// Most bytes of a ledger. One with a thousand files has a tenth of that.
@@ -29,7 +26,6 @@ const ENDING: &str = "jsonl";
 #[serde(rename_all = "snake_case")]
 enum Line {
     Opened(Header),
-    Guardian(Leader),
     Add(u64, Undo),
     Drop(u64),
 }
@@ -82,7 +78,7 @@ impl Ledger {
     }
 
     /// Adds an entry, and creates the file if there is none. Returns whether it did.
-    pub fn add(&mut self, number: u64, undo: &Undo, guardian: Option<u32>) -> bool {
+    pub fn add(&mut self, number: u64, undo: &Undo) -> bool {
         let Some(undo) = lasting(undo) else { return false };
         let begins = self.written.is_none() && self.trouble.is_none();
         if begins {
@@ -90,7 +86,6 @@ impl Ledger {
                 Ok(written) => self.written = Some(written),
                 Err(why) => self.trouble = Some(why),
             }
-            self.note_guardian(guardian);
         }
         let durable = matches!(undo, Undo::Restore(_));
         self.write(&Line::Add(number, undo), durable);
@@ -100,13 +95,6 @@ impl Ledger {
     /// Withdraws an entry.
     pub fn give_up(&mut self, number: u64) {
         self.write(&Line::Drop(number), false);
-    }
-
-    /// Notes the process of the guardian that has the same entries.
-    pub fn note_guardian(&mut self, guardian: Option<u32>) {
-        if let Some(guardian) = guardian.and_then(Leader::of) {
-            self.write(&Line::Guardian(guardian), false);
-        }
     }
 
     /// Removes the file: nothing is left to undo.
@@ -214,32 +202,13 @@ impl Watched {
 /// The owner of a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Holder {
-    /// A process keeps it open, and neither the iotoll nor the guardian that it names runs here: the kernel is closing the files of
-    /// both, or they run in another PID namespace (container), or another iotoll is acting on the ledger now.
-    Unclear,
-    /// An iotoll, with this process id, that has been killed and has not ended yet.
-    Dying(u32),
     /// An iotoll that still runs.
     Iotoll,
-    /// Its iotoll has ended, and its guardian, with this process id, is about to undo everything.
-    Guardian(u32),
+    /// A process keeps it open, and no iotoll that runs here: a guardian is undoing, the kernel is ending both, they run in another PID
+    /// namespace (container), or another iotoll is acting on it.
+    Another,
     /// No process.
     Gone,
-}
-
-impl Holder {
-    /// Whether it is worth while to wait for its end any longer.
-    pub fn may_end_within(self, waited: Duration) -> bool {
-        /// For a guardian that is undoing, or a process that the kernel is ending.
-        const ENDING: Duration = Duration::from_secs(5);
-        /// For the files of processes that have ended.
-        const CLOSING: Duration = Duration::from_secs(1);
-        match self {
-            Self::Guardian(_) | Self::Dying(_) => waited < ENDING,
-            Self::Unclear => waited < CLOSING,
-            Self::Iotoll | Self::Gone => false,
-        }
-    }
 }
 
 /// A ledger found on disk.
@@ -249,44 +218,23 @@ pub(super) struct Found {
     pub header: Header,
     /// The newest first.
     pub entries: Vec<Undo>,
-    /// Lines that this version does not understand, as they are.
-    pub unknown: Vec<Vec<u8>>,
     pub holder: Holder,
     /// Locked exclusively, if no process owns the ledger.
     _file: File,
 }
 
 impl Found {
-    /// Continues a stopped guardian.
-    pub fn wake_guardian(&self) {
-        if let Holder::Guardian(process) = self.holder
-            && let Some(process) = pid(process)
-        {
-            let _ = kill_process(process, Signal::CONT);
-        }
-    }
-
     /// Whether this process owns it.
     pub fn is_own(&self) -> bool {
         self.header.iotoll == Leader::of(std::process::id())
     }
 
-    /// What to tell the user about lines that are not understood.
-    pub fn not_understood(&self) -> Option<String> {
-        let text = String::from_utf8_lossy(self.unknown.first()?);
-        let (line, count, path) = (shown(&text), self.unknown.len(), self.path.display());
-        Some(format!(
-            "{path}: {count} of its entries are not understood by this version ({line}) and stay in it; start the iotoll that \
-             wrote it, or undo them by hand and remove the file"
-        ))
-    }
-
-    /// Keeps only these entries, and the lines that are not understood; the others are done. If that fails, the file stays as it is.
+    /// Keeps only these entries; the others are done. If that fails, the file stays as it is.
     pub fn keep(&self, entries: &[Undo]) -> io::Result<()> {
         let added = (0..).zip(entries).map(|(number, undo)| Line::Add(number, undo.clone()));
         let lines: io::Result<Vec<Vec<u8>>> =
             std::iter::once(Line::Opened(self.header.clone())).chain(added).map(|line| text(&line)).collect();
-        let lines = [lines?.concat(), self.unknown.concat()].concat();
+        let lines = lines?.concat();
         let flags = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
         // In place, because the lock belongs to this file; it becomes shorter, so a full disk has room for it.
         let mut file = OpenOptions::new().write(true).custom_flags(flags).open(&self.path)?;
@@ -369,40 +317,39 @@ fn read(path: PathBuf) -> Result<Option<Found>, String> {
     let mut lines = lines.filter(|line| line.ends_with(b"\n"));
     let Some(first) = lines.next() else { return Ok(None) };
     let header = header(first)?;
-    let (mut entries, mut guardian, mut unknown) = (BTreeMap::new(), None, Vec::new());
+    let mut entries = BTreeMap::new();
     for line in lines {
         match serde_json::from_slice(line) {
             Ok(Line::Opened(_)) => {}
-            Ok(Line::Guardian(leader)) => guardian = Some(leader),
             Ok(Line::Add(number, undo)) => _ = entries.insert(number, undo),
             Ok(Line::Drop(number)) => _ = entries.remove(&number),
-            Err(_) => unknown.push(line.to_vec()),
+            Err(_) => {
+                let line = String::from_utf8_lossy(line);
+                return Err(format!("its entry {} is not understood; {MEND}", shown(&line)));
+            }
         }
     }
     let same_boot = crate::host::boot_id().is_ok_and(|now| now == header.boot_id);
-    let lives = |leader: Option<Leader>| same_boot && leader.is_some_and(Leader::lives);
     let free = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
-    let dying = header.iotoll.filter(|iotoll| same_boot && iotoll.is_dying());
-    let holder = match (guardian, dying) {
-        (_, Some(iotoll)) => Holder::Dying(iotoll.process),
-        _ if lives(header.iotoll) => Holder::Iotoll,
-        (Some(leader), _) if lives(guardian) => Holder::Guardian(leader.process),
-        _ if !free => Holder::Unclear,
-        _ => Holder::Gone,
+    let holder = match header.iotoll.filter(|iotoll| same_boot && iotoll.lives()) {
+        Some(iotoll) if !iotoll.is_dying() => Holder::Iotoll,
+        None if free => Holder::Gone,
+        _ => Holder::Another,
     };
     let entries = entries.into_values().rev().collect();
-    Ok(Some(Found { path, header, entries, unknown, holder, _file: file }))
+    Ok(Some(Found { path, header, entries, holder, _file: file }))
 }
+
+/// What to do with a ledger that this version cannot act on.
+const MEND: &str = "start the iotoll that wrote it to undo its changes, or undo them by hand and remove the file";
 
 /// The header in the first line.
 fn header(line: &[u8]) -> Result<Header, String> {
     match serde_json::from_slice(line) {
         Ok(Line::Opened(header)) if header.schema == SCHEMA => Ok(header),
-        Ok(Line::Opened(Header { schema, .. })) => Err(format!(
-            "its schema is '{}', not {SCHEMA}: another version of iotoll wrote it; start that one to undo its changes, or \
-             undo them by hand and remove the file",
-            shown(&schema)
-        )),
+        Ok(Line::Opened(Header { schema, .. })) => {
+            Err(format!("its schema is '{}', not {SCHEMA}: another version of iotoll wrote it; {MEND}", shown(&schema)))
+        }
         _ => {
             Err("it is named like a ledger of iotoll, and is none, or damaged; undo by hand what it lists, and remove \
                   the file"

@@ -14,13 +14,14 @@ pub fn found() -> Vec<String> {
     told(ledger::all(), found, |_| {})
 }
 
+/// For a guardian that is undoing, and for processes that the kernel is ending.
+const ENDING: Duration = Duration::from_secs(2);
+
 /// Restores what is left behind. Returns what was found and done, one line each.
 pub fn put_back() -> Vec<String> {
     let begun = Instant::now();
     let mut ledgers = ledger::all();
-    while ledgers.found.iter().any(|ledger| ledger.holder.may_end_within(begun.elapsed())) {
-        // A guardian that was stopped must continue, because it still has to undo its entries.
-        ledgers.found.iter().for_each(ledger::Found::wake_guardian);
+    while ledgers.found.iter().any(|ledger| ledger.holder == Holder::Another) && begun.elapsed() < ENDING {
         drop(ledgers);
         std::thread::sleep(Duration::from_millis(10));
         ledgers = ledger::all();
@@ -34,7 +35,7 @@ pub fn put_back() -> Vec<String> {
         let by_hand: Vec<Undo> =
             ledger.entries.iter().filter(|undo| matches!(undo, Undo::MayBeOn { .. })).cloned().collect();
         // What was put back stays so if it is put back again.
-        match by_hand.is_empty() && ledger.unknown.is_empty() {
+        match by_hand.is_empty() {
             true => ledger.remove(),
             false => _ = ledger.keep(&by_hand),
         }
@@ -50,16 +51,13 @@ fn told(
     let mut lines = ledgers.refused;
     for ledger in ledgers.found {
         match ledger.holder {
-            Holder::Iotoll | Holder::Unclear => {}
-            Holder::Guardian(process) => {
-                lines.push(format!("the guardian (process {process}) of a killed iotoll is still undoing its changes"))
-            }
-            Holder::Dying(process) => lines.push(format!(
-                "a killed iotoll (process {process}) has not ended yet; the next start undoes its changes"
+            Holder::Iotoll => {}
+            Holder::Another => lines.push(format!(
+                "{}: its iotoll was killed, and what it leaves is still being undone, or it runs in another container; left as it is",
+                ledger.path.display()
             )),
             Holder::Gone => {
                 lines.extend(gone(&ledger));
-                lines.extend(ledger.not_understood());
                 after(&ledger);
             }
         }
@@ -72,8 +70,7 @@ pub(crate) fn switched_by_another(paths: &[&Path]) -> Option<(PathBuf, String)> 
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
     let ours: Vec<PathBuf> = paths.iter().map(|path| real(path)).collect();
     let others = ledger::all().found.into_iter();
-    let switches = |holder| matches!(holder, Holder::Iotoll | Holder::Unclear | Holder::Dying(_) | Holder::Guardian(_));
-    let others = others.filter(|ledger| switches(ledger.holder) && !ledger.is_own());
+    let others = others.filter(|ledger| ledger.holder != Holder::Gone && !ledger.is_own());
     others.into_iter().find_map(|ledger| {
         let switched = ledger.entries.iter().filter_map(|undo| match undo {
             Undo::Restore(files) => Some(files),

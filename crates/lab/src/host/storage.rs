@@ -69,7 +69,7 @@ fn names_of_job(job: &JobPlan) -> Vec<String> {
 /// Words of a command that are paths, or options whose value is one: `if=/dev/sda`, `--filename=data`. The program itself is not
 /// what it reads and writes, and a job file of fio stands for the files of its jobs.
 fn names_of_command(words: &[String]) -> Vec<String> {
-    let (words, before) = look_through(words);
+    let before = look_through(words);
     let is_fio = words.get(before).is_some_and(|program| Path::new(program).file_name() == Some("fio".as_ref()));
     let named = |word: &String| {
         let value = word.split_once('=').map(|(_, value)| value);

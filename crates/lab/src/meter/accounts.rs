@@ -121,8 +121,6 @@ pub struct TaskUse {
     /// Thread and process have the numbers of the initial namespace of processes.
     pub thread: u32,
     pub process: u32,
-    /// The process that forked this one; `None` if unknown.
-    pub parent: Option<u32>,
     /// From its first time on a CPU since the previous reading, or its last exec.
     pub name: String,
     /// In another namespace of processes, only known of kernel threads that were made since the accounts were attached.
@@ -345,13 +343,11 @@ impl Accounts {
             }
         }
         for (&(process, thread), task) in totals.tasks.iter().filter(|(_, task)| task.nanos != 0) {
-            let origin = self.origins.of(process, totals.parents.get(&process).copied());
             times.tasks.push(TaskUse {
                 thread,
                 process,
-                parent: origin.parent,
                 name: task.name.clone(),
-                kernel_thread: origin.kernel,
+                kernel_thread: self.origins.is_kernel(process, totals.parents.get(&process).copied()),
                 nanos: nanos(task.nanos),
             });
         }

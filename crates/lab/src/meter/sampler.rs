@@ -3,11 +3,6 @@
 //! Its interrupts disturb what they sample, so it is enabled only in windows of its own. Meanwhile a thread empties the buffers and unwinds
 //! the stacks, so that memory stays small however long the window is; functions get their names when the window has ended.
 
-mod kernel_code;
-#[cfg(not(fuzzing))]
-mod listings;
-#[cfg(fuzzing)]
-pub mod listings;
 #[cfg(not(fuzzing))]
 mod processes;
 #[cfg(fuzzing)]
@@ -17,11 +12,9 @@ use super::account_windows::Relations;
 use super::tasks::{OwnedTask, Owners};
 use super::{Cpus, Opened};
 use crate::names::{KernelFunctions, UNKNOWN};
-use kernel_code::KernelCode;
-use listings::Listings;
 use model::account::{AccountKind, TaskOwner};
 use model::meter::{Count, Meter};
-use model::profile::{Function, Instruction, Profile, Stack};
+use model::profile::{Function, Profile, Stack};
 use model::record::Mode;
 use model::unit::Nanos;
 use processes::{Place, Processes};
@@ -55,8 +48,6 @@ pub(super) struct Sampling {
     board: Arc<Board>,
     drainer: Option<JoinHandle<()>>,
     functions: KernelFunctions,
-    listings: Listings,
-    kernel_code: Option<KernelCode>,
     /// Time of all samples in all windows, at the latest reading.
     count: Count,
 }
@@ -120,10 +111,7 @@ impl Sampling {
         let shared = board.clone();
         let thread = std::thread::Builder::new().name("iotoll-samples".to_owned());
         let drainer = thread.spawn(move || drain_regularly(&shared)).map_err(|error| error.to_string())?;
-        let functions = KernelFunctions::of_this_kernel();
-        let listings = Listings::default();
-        let kernel_code = KernelCode::open();
-        Ok(Self { board, drainer: Some(drainer), functions, listings, kernel_code, count })
+        Ok(Self { board, drainer: Some(drainer), functions: KernelFunctions::of_this_kernel(), count })
     }
 
     /// At a snapshot, after everything else: ending a window takes some milliseconds.
@@ -146,14 +134,8 @@ impl Sampling {
             let loaded = !owners.workers.is_empty() || owners.command.is_some();
             let ends = next != SAMPLED || collected.windows >= TOGETHER;
             if ends && loaded {
-                let naming = Naming {
-                    us: std::process::id(),
-                    functions: &self.functions,
-                    kernel_code: self.kernel_code.as_ref(),
-                    owners,
-                    relations,
-                };
-                reading.profile = named(&naming, collected, &mut self.listings).map(Box::new);
+                let naming = Naming { us: std::process::id(), functions: &self.functions, owners, relations };
+                reading.profile = named(&naming, collected).map(Box::new);
             }
             if ends {
                 collected.end();
@@ -177,16 +159,16 @@ impl Sampling {
 
 /// The profile of all that was collected, named by a thread of ordinary priority: the one that watches must not keep the load from a CPU for
 /// so long, unless real-time tasks hold all CPUs.
-fn named(naming: &Naming<'_>, collected: &mut Collected, listings: &mut Listings) -> Option<Profile> {
+fn named(naming: &Naming<'_>, collected: &mut Collected) -> Option<Profile> {
     if !ordinary_threads_run() {
-        return Some(naming.profile(collected, listings));
+        return Some(naming.profile(collected));
     }
     std::thread::scope(|scope| {
         let ((begins, begun), (ends, ended)) = (channel(), channel::<()>());
         let naming = scope.spawn(move || {
             let _ = set_class(Class::Ordinary);
             let _ = begins.send(thread_id());
-            let profile = naming.profile(collected, listings);
+            let profile = naming.profile(collected);
             drop(ends);
             profile
         });
@@ -308,24 +290,16 @@ impl Collected {
     }
 }
 
-/// Where a function is.
-enum Code {
-    /// Its first address.
-    Kernel(u64),
-    Program(Place),
-}
-
 /// What turns addresses into names.
 struct Naming<'a> {
     us: u32,
     functions: &'a KernelFunctions,
-    kernel_code: Option<&'a KernelCode>,
     owners: &'a Owners,
     relations: &'a Relations,
 }
 
 impl Naming<'_> {
-    fn profile(&self, collected: &mut Collected, listings: &mut Listings) -> Profile {
+    fn profile(&self, collected: &mut Collected) -> Profile {
         let mut profile = Profile {
             period_nanos: Nanos(DEFAULT_PERIOD_NANOS),
             lost: collected.lost,
@@ -335,11 +309,9 @@ impl Naming<'_> {
         };
         let mut places: HashMap<Function, u32> = HashMap::new();
         let mut stacks: BTreeMap<Stack, u64> = BTreeMap::new();
-        let mut instructions: BTreeMap<(u32, u64), u64> = BTreeMap::new();
-        let mut code: BTreeMap<u32, Code> = BTreeMap::new();
         let samples: Vec<(Sampled, u64)> = collected.samples.drain().collect();
         for (sampled, count) in samples {
-            let mut kernel: Vec<(Function, u64)> = self.in_kernel(&sampled.kernel);
+            let mut kernel: Vec<Function> = self.in_kernel(&sampled.kernel);
             let Some((kind, name, owner)) = self.account(&sampled, &kernel, &mut collected.processes) else { continue };
             let interrupted = kind == AccountKind::Softirq;
             if interrupted {
@@ -348,61 +320,36 @@ impl Naming<'_> {
             // Whom a softirq interrupts did not call it.
             let program =
                 sampled.program.iter().filter(|_| !interrupted).map(|place| collected.processes.function(*place));
-            let mut inner_first = kernel.into_iter().chain(program).map(|(function, offset)| {
+            let inner_first = kernel.into_iter().chain(program).map(|function| {
                 let next = u32::try_from(places.len()).unwrap_or(u32::MAX);
                 let place = *places.entry(function.clone()).or_insert(next);
                 if place == next {
                     profile.functions.push(function);
                 }
-                (place, offset)
+                place
             });
-            let mut functions = Vec::new();
-            if let Some((place, offset)) = inner_first.next() {
-                // Instructions of the load: another program may run the same function.
-                if !matches!(owner, Some(TaskOwner::Other | TaskOwner::Iotoll)) {
-                    *instructions.entry((place, offset)).or_default() += count;
-                }
-                let at = match (sampled.kernel.first(), sampled.program.first()) {
-                    (Some(address), _) => Some(Code::Kernel(address - offset)),
-                    (None, Some(program)) => Some(Code::Program(*program)),
-                    (None, None) => None,
-                };
-                code.extend(at.map(|at| (place, at)));
-                functions.push(place);
-            }
-            functions.extend(inner_first.map(|(place, _)| place));
+            let mut functions: Vec<u32> = inner_first.collect();
             functions.reverse();
             let stack = Stack { kind, name, owner, functions, whole: interrupted || sampled.whole, samples: 0 };
             *stacks.entry(stack).or_default() += count;
         }
         profile.stacks = stacks.into_iter().map(|(stack, samples)| Stack { samples, ..stack }).collect();
-        let instruction = |((function, offset), samples)| Instruction { function, offset, samples };
         profile.refused = collected.processes.refused();
-        profile.instructions = instructions.into_iter().map(instruction).collect();
-        profile.listings = listings.of(&profile, |place| match code.get(&place)? {
-            Code::Kernel(begin) => {
-                let code = self.kernel_code?.read(*begin, self.functions.end(*begin));
-                listings::of_kernel(&code, *begin, self.functions)
-            }
-            Code::Program(place) => listings::of_program(*place, &collected.processes),
-        });
         profile
     }
 
-    /// Functions of addresses, and bytes from their begin.
-    fn in_kernel(&self, addresses: &[u64]) -> Vec<(Function, u64)> {
+    /// Functions of addresses.
+    fn in_kernel(&self, addresses: &[u64]) -> Vec<Function> {
         let innermost = addresses.first().into_iter().copied();
         // The call stands before the address to which it returns.
         let callers = addresses.iter().skip(1).map(|address| address.saturating_sub(1));
         let function = |address: u64| {
             let found = self.functions.of(address);
-            let (name, module, begin) =
-                found.map_or((UNKNOWN, None, address), |(begin, it)| (it.name.as_str(), it.module.clone(), begin));
-            let module = module.unwrap_or_default();
             // What has no name is one.
-            let at = found.map_or(0, |_| begin);
-            let function = Function { name: name.to_owned(), module, kernel: true, begin: at, ..Function::default() };
-            (function, address - begin)
+            let (name, module, begin) =
+                found.map_or((UNKNOWN, None, 0), |(begin, it)| (it.name.as_str(), it.module.clone(), begin));
+            let module = module.unwrap_or_default();
+            Function { name: name.to_owned(), module, kernel: true, begin, ..Function::default() }
         };
         innermost.chain(callers).map(function).collect()
     }
@@ -414,12 +361,12 @@ impl Naming<'_> {
     fn account(
         &self,
         sampled: &Sampled,
-        kernel: &[(Function, u64)],
+        kernel: &[Function],
         processes: &mut Processes,
     ) -> Option<(AccountKind, String, Option<TaskOwner>)> {
         let within = softirq_loop(kernel);
         let handler = within.and_then(|place| kernel.get(place.checked_sub(1)?));
-        if let Some(vector) = handler.and_then(|(function, _)| softirq(&function.name)) {
+        if let Some(vector) = handler.and_then(|function| softirq(&function.name)) {
             return Some((AccountKind::Softirq, vector.to_owned(), None));
         }
         if sampled.process == 0 {
@@ -445,12 +392,12 @@ fn is_softirq_loop(name: &str) -> bool {
 }
 
 /// Where it is among functions of the kernel, the innermost first.
-fn softirq_loop(kernel: &[(Function, u64)]) -> Option<usize> {
-    kernel.iter().position(|(function, _)| is_softirq_loop(&function.name))
+fn softirq_loop(kernel: &[Function]) -> Option<usize> {
+    kernel.iter().position(|function| is_softirq_loop(&function.name))
 }
 
 /// Leaves out what was interrupted: the outermost function is then the softirq's handler.
-fn begin_at_softirq(kernel: &mut Vec<(Function, u64)>) {
+fn begin_at_softirq(kernel: &mut Vec<Function>) {
     if let Some(within) = softirq_loop(kernel) {
         kernel.truncate(within);
     }

@@ -35,15 +35,10 @@ impl RecordFile {
         Ok(Self { file, path, length: 0 })
     }
 
-    /// Whether this very file lies at `path`.
-    pub(super) fn lies_at(&self, path: &Path) -> bool {
-        let of = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
-        self.file.metadata().is_ok_and(|own| fs::symlink_metadata(path).is_ok_and(|there| of(there) == of(own)))
-    }
-
     /// Removes it, unless another file lies at its path.
     pub(super) fn remove(&self) {
-        if self.lies_at(&self.path) {
+        let of = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+        if self.file.metadata().is_ok_and(|own| fs::symlink_metadata(&self.path).is_ok_and(|it| of(it) == of(own))) {
             // An error cannot be reported from here.
             let _ = fs::remove_file(&self.path);
         }
@@ -96,15 +91,6 @@ fn file_at(path: &Path) -> PathBuf {
     if path.is_dir() { path.join(RECORD) } else { path.to_owned() }
 }
 
-/// The accepted versions of the method.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Method {
-    /// Only this program's.
-    This,
-    /// Any: the finding shows it beside the numbers.
-    Any,
-}
-
 /// A record as far as it could be read.
 #[derive(Debug)]
 struct Loaded<R> {
@@ -143,7 +129,7 @@ const GIVE_ANY: &str = "give the folder of a saved run or comparison";
 /// # Errors
 /// When there is none, or it was measured with another version of the method.
 pub fn load<R: Recorded>(path: &Path) -> Result<R> {
-    Ok(read::<R>(path, Method::This)?.record)
+    Ok(read::<R>(path, false)?.record)
 }
 
 /// Loads a record to be shown. If it ends early, the second value says where, and what is missing.
@@ -151,7 +137,7 @@ pub fn load<R: Recorded>(path: &Path) -> Result<R> {
 /// # Errors
 /// As [`load`], and if it ends before anything was measured.
 pub fn load_to_show<R: Recorded>(path: &Path) -> Result<(R, Option<String>)> {
-    let Loaded { path, record, last_line, is_cut, .. } = read::<R>(path, Method::This)?;
+    let Loaded { path, record, last_line, is_cut, .. } = read::<R>(path, false)?;
     let Extent { has_end, parts, noun } = record.extent();
     if has_end && !is_cut {
         return Ok((record, None));
@@ -176,10 +162,10 @@ pub fn load_to_show<R: Recorded>(path: &Path) -> Result<(R, Option<String>)> {
 /// # Errors
 /// When there is none of this kind.
 pub fn load_earlier<R: Recorded>(path: &Path) -> Result<R> {
-    Ok(read::<R>(path, Method::Any)?.record)
+    Ok(read::<R>(path, true)?.record)
 }
 
-fn read<R: Recorded>(path: &Path, method: Method) -> Result<Loaded<R>> {
+fn read<R: Recorded>(path: &Path, any_method: bool) -> Result<Loaded<R>> {
     let path = file_at(path);
     let mend = format!("give the folder of {} that was saved ({})", R::KIND.noun(), R::KIND.made_by());
     let refused = |why: String| Error::Refused(format!("{}: {why}", path.display()));
@@ -187,7 +173,7 @@ fn read<R: Recorded>(path: &Path, method: Method) -> Result<Loaded<R>> {
     let mut lines = lines(&text).peekable();
     let (_, first) = lines.next().ok_or_else(|| refused(format!("is empty; {mend}")))?;
     let envelope = envelope(first, &mend).map_err(refused)?;
-    is_wanted(&envelope, R::KIND, method).map_err(|why| refused(format!("{why}; {mend}")))?;
+    is_wanted(&envelope, R::KIND, any_method).map_err(|why| refused(format!("{why}; {mend}")))?;
     let damaged =
         |number: usize, how: String| refused(format!("line {number}: {how}; remove it and all lines after it"));
     let (mut bodies, mut numbers, mut is_cut) = (Vec::new(), Vec::new(), false);
@@ -266,12 +252,12 @@ fn envelope(line: &[u8], mend: &str) -> std::result::Result<Envelope, String> {
 }
 
 /// Whether a record is of this kind and of an accepted version of the method.
-fn is_wanted(envelope: &Envelope, kind: Kind, method: Method) -> std::result::Result<(), String> {
+fn is_wanted(envelope: &Envelope, kind: Kind, any_method: bool) -> std::result::Result<(), String> {
     if envelope.kind != kind.name() {
         let noun = Kind::named(&envelope.kind).map_or("another kind", Kind::noun);
         return Err(format!("is the record of {noun}, not of {}", kind.noun()));
     }
-    if method == Method::This && envelope.method_version != kind.method_version() {
+    if !any_method && envelope.method_version != kind.method_version() {
         let (then, now, version) = (envelope.method_version, kind.method_version(), excerpt(&envelope.iotoll_version));
         return Err(format!("was measured by method {then}, this is method {now}; show it with iotoll {version}"));
     }

@@ -10,7 +10,6 @@ use crate::probe::Descriptor;
 use crate::record::{Host, MeterStatus, Outcome};
 use crate::slice::RoundRecord;
 use crate::stored::Stored;
-use crate::stored::machine::Machine;
 use crate::unit::Nanos;
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
@@ -169,16 +168,8 @@ impl Recorded for BlastRecord {
         Extent { has_end: self.end.is_some(), parts: self.rounds.len(), noun: "rounds" }
     }
 
-    fn machine(&self) -> Machine<'_> {
-        Machine::of(&self.header.host, &self.header.envelope)
-    }
-
-    fn envelope(&self) -> &Envelope {
-        &self.header.envelope
-    }
-
-    fn plan(&self) -> &BlastPlan {
-        &self.header.plan
+    fn header(&self) -> (&Envelope, &Host, &BlastPlan) {
+        (&self.header.envelope, &self.header.host, &self.header.plan)
     }
 
     fn fits(&self, plan: &BlastPlan) -> Result<(), String> {

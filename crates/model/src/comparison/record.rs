@@ -171,12 +171,8 @@ impl Recorded for CompareRecord {
         Machine { canaries, ..Machine::of(&header.host, &header.envelope) }
     }
 
-    fn envelope(&self) -> &Envelope {
-        &self.header.envelope
-    }
-
-    fn plan(&self) -> &Experiment {
-        &self.header.experiment
+    fn header(&self) -> (&Envelope, &Host, &Experiment) {
+        (&self.header.envelope, &self.header.host, &self.header.experiment)
     }
 
     fn fits(&self, plan: &Experiment) -> Result<(), String> {

@@ -126,8 +126,8 @@ impl Draft {
         {
             let flag = self.origin.says("--fail-on", "fail_on");
             return wrong(format!(
-                "{flag} '{limit}': {} is only for commands; use cycles_per_io, iops, …",
-                limit.metric
+                "{flag} '{}': {} is only for commands; use cycles_per_io, iops, …",
+                limit.text, limit.metric
             ));
         }
         if let Some(metric) = rules.targets.iter().find(|metric| metric.percent().is_some()) {

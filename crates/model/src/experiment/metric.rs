@@ -1,4 +1,4 @@
-//! The metrics of comparisons, one row of the table for each.
+//! The metrics of runs and comparisons, one row of the table for each.
 
 use crate::limit::{Limit, Quantity};
 use crate::stats::Good;
@@ -10,11 +10,13 @@ struct Row {
     unit: &'static str,
     good: Good,
     percent: Option<f64>,
+    words: [&'static str; 4],
+    counts: [&'static str; 2],
 }
 
 macro_rules! metrics {
-    ($($(#[$doc:meta])* $variant:ident($name:literal, $unit:literal, $good:ident, $percent:expr),)*) => {
-        /// A metric of a comparison.
+    ($($(#[$doc:meta])* $variant:ident($name:literal, $unit:literal, $good:ident, $percent:expr, $words:expr, $counts:expr),)*) => {
+        /// A metric of a run or a comparison.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
         pub enum Metric {
@@ -27,7 +29,9 @@ macro_rules! metrics {
 
             const fn row(self) -> Row {
                 match self {
-                    $(Self::$variant => Row { name: $name, unit: $unit, good: Good::$good, percent: $percent },)*
+                    $(Self::$variant => Row {
+                        name: $name, unit: $unit, good: Good::$good, percent: $percent, words: $words, counts: $counts,
+                    },)*
                 }
             }
         }
@@ -36,29 +40,41 @@ macro_rules! metrics {
 
 metrics! {
     /// Cycles of the whole machine per I/O, net of the background.
-    CyclesPerIo("cycles_per_io", "cycles/I/O", Lower, None),
+    CyclesPerIo("cycles_per_io", "cycles/I/O", Lower, None,
+        ["cycles/IO", "cycles per I/O", "costs", ""], ["cycles", "I/Os"]),
     /// Cycles of the whole machine per byte, net of the background.
-    CyclesPerByte("cycles_per_byte", "cycles/B", Lower, None),
+    CyclesPerByte("cycles_per_byte", "cycles/B", Lower, None,
+        ["cycles/B", "cycles per byte", "costs", ""], ["cycles", "bytes"]),
     /// I/Os per second.
-    Iops("iops", "I/O/s", Higher, None),
+    Iops("iops", "I/O/s", Higher, None,
+        ["IOPS", "I/Os per second", "does", ""], ["I/Os", "time"]),
     /// Bytes per second.
-    BytesPerSecond("bytes_per_second", "B/s", Higher, None),
+    BytesPerSecond("bytes_per_second", "B/s", Higher, None,
+        ["bytes/s", "bytes per second", "moves", ""], ["bytes", "time"]),
     /// Context switches of the whole machine per I/O, net of the background.
-    ContextSwitchesPerIo("context_switches_per_io", "switches/I/O", Lower, None),
+    ContextSwitchesPerIo("context_switches_per_io", "switches/I/O", Lower, None,
+        ["switches/IO", "context switches per I/O", "makes", ""], ["context switches", "I/Os"]),
     /// Cycles of the workload's own threads per I/O.
-    ThreadCyclesPerIo("thread_cycles_per_io", "cycles/I/O", Lower, None),
+    ThreadCyclesPerIo("thread_cycles_per_io", "cycles/I/O", Lower, None,
+        ["own cyc/IO", "cycles of its own threads per I/O", "uses", ""], ["cycles of its threads", "I/Os"]),
     /// Mean latency from submission to completion, nanoseconds.
-    LatencyMean("latency_mean", "ns", Lower, None),
+    LatencyMean("latency_mean", "ns", Lower, None,
+        ["mean lat", "mean latency", "takes", "time for the mean I/O"], ["latency", "I/Os"]),
     /// Median latency, nanoseconds.
-    LatencyP50("latency_p50", "ns", Lower, Some(50.0)),
+    LatencyP50("latency_p50", "ns", Lower, Some(50.0),
+        ["p50 lat", "median latency", "takes", "time for the median I/O"], ["latency", "I/Os"]),
     /// 99th percentile of latency, nanoseconds.
-    LatencyP99("latency_p99", "ns", Lower, Some(99.0)),
+    LatencyP99("latency_p99", "ns", Lower, Some(99.0),
+        ["p99 lat", "p99 latency", "takes", "time at the 99th percentile"], ["latency", "I/Os"]),
     /// 99.9th percentile of latency, nanoseconds.
-    LatencyP999("latency_p999", "ns", Lower, Some(99.9)),
+    LatencyP999("latency_p999", "ns", Lower, Some(99.9),
+        ["p99.9 lat", "p99.9 latency", "takes", "time at the 99.9th percentile"], ["latency", "I/Os"]),
     /// Cycles of the whole machine for one execution of a command, net of the background.
-    Cycles("cycles", "cycles", Lower, None),
+    Cycles("cycles", "cycles", Lower, None,
+        ["cycles", "cycles", "costs", ""], ["cycles", "executions"]),
     /// Duration of one execution of a command, seconds.
-    Seconds("seconds", "s", Lower, None),
+    Seconds("seconds", "s", Lower, None,
+        ["time", "seconds", "takes", "time"], ["time", "executions"]),
 }
 
 impl Metric {
@@ -102,12 +118,28 @@ impl Metric {
 
     /// Whether it is per I/O or byte, or their number per second.
     pub fn is_of_work(self) -> bool {
-        !matches!(self, Self::Cycles | Self::Seconds | Self::LatencyMean) && self.percent().is_none()
+        !matches!(self, Self::Cycles | Self::Seconds) && !self.is_latency()
+    }
+
+    /// Whether it is a latency, which belongs to a job and not to a phase.
+    pub fn is_latency(self) -> bool {
+        self == Self::LatencyMean || self.percent().is_some()
     }
 
     /// Whether it is per byte, or bytes per second.
     pub fn is_of_bytes(self) -> bool {
         matches!(self, Self::CyclesPerByte | Self::BytesPerSecond)
+    }
+
+    /// Its words: in the header of a row or column; in a sentence; "*costs* 3 % more cycles per I/O"; and "takes 3 % more *time for the
+    /// median I/O*", or nothing if that is the second.
+    pub fn words(self) -> [&'static str; 4] {
+        self.row().words
+    }
+
+    /// What its numerator and its denominator count.
+    pub fn counts(self) -> [&'static str; 2] {
+        self.row().counts
     }
 
     /// Its percentile, in percent, if it is a latency percentile.

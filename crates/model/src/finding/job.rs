@@ -19,20 +19,15 @@ pub struct JobFinding {
     pub copies: u32,
     /// The slowest and the fastest of these copies; `null` if the fastest has at most 20 % more I/Os per second.
     pub copies_apart: Option<CopiesApart>,
-    /// I/Os completed.
-    pub ios: u64,
-    /// Bytes completed.
-    pub bytes: u64,
+    /// All directions together.
+    #[serde(flatten)]
+    pub all: DirectionFinding,
     /// Number of failed I/Os.
     pub errors: u64,
     /// The first error; `null` if there was none.
     pub error: Option<String>,
     /// Time from the first submission to the last completion, in seconds.
     pub wall_seconds: f64,
-    /// I/Os per second.
-    pub iops: f64,
-    /// Bytes per second.
-    pub bytes_per_second: f64,
     /// Results of reads.
     pub read: DirectionFinding,
     /// Results of writes.
@@ -42,8 +37,6 @@ pub struct JobFinding {
     /// Results of the I/Os of a foreign command whose direction is unknown (fio's `unified_rw_reporting=1`, `--ios`, `--count`); `null` if
     /// there are none.
     pub mixed: Option<DirectionFinding>,
-    /// Flushes of the write cache of the device that `--count block:` names, which are not among its I/Os; `null` if they are not counted.
-    pub flushes: Option<u64>,
     /// Number of fsync and fdatasync calls.
     pub syncs: u64,
     /// Blocks that were checked; `null` if the job does not verify. Those that a job reads back when it has written everything are
@@ -53,8 +46,6 @@ pub struct JobFinding {
     pub thread_cycles_per_io: Option<f64>,
     /// I/Os per system call; counts system calls that submit, wait for, or do I/O.
     pub ios_per_crossing: Option<f64>,
-    /// Latency of all directions together, in nanoseconds.
-    pub latency_ns: LatencyFinding,
     /// The stages of the latency, if the engine measures them; the means of the stages sum to the mean latency.
     pub stages_ns: Option<StagesFinding>,
     /// Busy work added to each I/O (`inject_ns`); `null` if there is none.
@@ -82,7 +73,7 @@ pub struct CopiesApart {
     pub fastest_iops: f64,
 }
 
-/// One direction of a job.
+/// One direction of a job, or all of them.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct DirectionFinding {
     /// I/Os completed.
@@ -98,7 +89,7 @@ pub struct DirectionFinding {
     /// Packets that a foreign program reports as lost. Those that it sent are among its I/Os, those that were sent to it are not.
     /// `null` if the program cannot know: iperf3's server does not learn what its client received.
     pub lost: Option<u64>,
-    /// Latency of this direction, in nanoseconds.
+    /// Latency, in nanoseconds.
     pub latency_ns: LatencyFinding,
 }
 

@@ -153,12 +153,13 @@ impl FioJob {
         };
         let percent = |ends: &[u64], unit: u64, begin: u64| {
             let begins = std::iter::once(begin).chain(ends.iter().map(|end| end * unit));
-            let shares =
-                begins.zip(ends).map(|(begin, end)| (end.to_string(), job.latency_ns.bins.share(begin, end * unit)));
+            let shares = begins
+                .zip(ends)
+                .map(|(begin, end)| (end.to_string(), job.all.latency_ns.bins.share(begin, end * unit)));
             shares.collect::<Vec<_>>()
         };
         let mut in_millis = percent(&MILLIS, 1_000_000, 1_000_000);
-        in_millis.push((">=2000".to_owned(), job.latency_ns.bins.share(2_000_000_000, u64::MAX)));
+        in_millis.push((">=2000".to_owned(), job.all.latency_ns.bins.share(2_000_000_000, u64::MAX)));
         Self {
             jobname: job.name.clone(),
             groupid: job.phase,
@@ -211,7 +212,7 @@ fn number_of_error(words: &str) -> u32 {
 
 impl FioDirection {
     fn of(found: &DirectionFinding, job: &JobFinding, bins: Bins, millis: u64, bytes: Samples, ios: Samples) -> Self {
-        let asked: Vec<f64> = job.latency_ns.percentiles.iter().map(|(percent, _)| *percent).collect();
+        let asked: Vec<f64> = job.all.latency_ns.percentiles.iter().map(|(percent, _)| *percent).collect();
         // As in fio, only one of the two has percentiles and bins, and only where there are I/Os: its readers expect no empty ones.
         let latency = Spread::of(&found.latency_ns, &[], Bins::Without);
         let completion = Spread::of(&found.latency_ns, &asked, bins);

@@ -10,7 +10,6 @@ use crate::plan::service::Service;
 use crate::probe::Descriptor;
 use crate::record::{Host, Outcome};
 use crate::stored::Stored;
-use crate::stored::machine::Machine;
 use crate::unit::Nanos;
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
@@ -217,16 +216,8 @@ impl Recorded for FtqRecord {
         Extent { has_end: self.end.is_some(), parts: self.chunks.len(), noun: "pieces of the series" }
     }
 
-    fn machine(&self) -> Machine<'_> {
-        Machine::of(&self.header.host, &self.header.envelope)
-    }
-
-    fn envelope(&self) -> &Envelope {
-        &self.header.envelope
-    }
-
-    fn plan(&self) -> &FtqPlan {
-        &self.header.plan
+    fn header(&self) -> (&Envelope, &Host, &FtqPlan) {
+        (&self.header.envelope, &self.header.host, &self.header.plan)
     }
 
     fn fits(&self, plan: &FtqPlan) -> Result<(), String> {

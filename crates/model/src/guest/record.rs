@@ -6,7 +6,6 @@ use crate::kind::{Extent, Misplaced, Recorded, assembled};
 use crate::limit::{Limit, Quantity};
 use crate::record::{Host, Outcome};
 use crate::stored::Stored;
-use crate::stored::machine::Machine;
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -173,21 +172,13 @@ impl Recorded for GuestRecord {
         Extent { has_end: self.end.is_some(), parts: self.measured.len(), noun: "guests" }
     }
 
-    fn machine(&self) -> Machine<'_> {
-        Machine::of(&self.header.host, &self.header.envelope)
+    fn header(&self) -> (&Envelope, &Host, &GuestPlan) {
+        (&self.header.envelope, &self.header.host, &self.header.plan)
     }
 
     /// Guests depend on no machine: what they were made of.
     fn differences(&self, now: &Self) -> Vec<String> {
         differences(&self.header, &now.header)
-    }
-
-    fn envelope(&self) -> &Envelope {
-        &self.header.envelope
-    }
-
-    fn plan(&self) -> &GuestPlan {
-        &self.header.plan
     }
 
     fn fits(&self, plan: &GuestPlan) -> Result<(), String> {

@@ -94,14 +94,6 @@ pub const FAMILIES: &[Family] = &[
         instances: Instance::Any,
     },
     Family {
-        prefix: "ib.",
-        form: "ib.DEV.PORT.COUNTER",
-        meaning: "counters of an InfiniBand port: any file in /sys/class/infiniband/DEV/ports/PORT/counters",
-        scope: Scope::Device,
-        parse: infiniband,
-        instances: Instance::Folder("/sys/class/infiniband", &["1.port_rcv_data", "1.port_xmit_data"]),
-    },
-    Family {
         prefix: "journal.",
         form: "journal.DEV.commits",
         meaning: "commits of the journal of an ext4 file system: DEV is a folder in /proc/fs/jbd2",
@@ -242,26 +234,6 @@ fn vmstat(name: &str) -> Result<Part, String> {
     let (kind, unit) = if gauge { (Kind::Gauge, "pages") } else { (Kind::Counter, "events") };
     let place = in_file(VMSTAT, Field::Row { key: name.to_owned(), column: 0 });
     Ok(Part { kind: Some(kind), ..Part::counter(unit, place, format!("{name} of {VMSTAT}")) })
-}
-
-fn infiniband(name: &str) -> Result<Part, String> {
-    /// The kernel counts data in words of 4 bytes (Documentation/ABI/stable/sysfs-class-infiniband).
-    const WORD: f64 = 4.0;
-    let parts: Vec<&str> = name.split('.').collect();
-    let [device, port, counter] = parts.as_slice() else {
-        return Err("expected ib.DEV.PORT.COUNTER, as in ib.mlx5_0.1.port_rcv_data".to_owned());
-    };
-    for part in [device, port, counter] {
-        entry(part).ok_or_else(|| format!("'{part}' is not a name in /sys/class/infiniband"))?;
-    }
-    let (unit, factor) = match *counter {
-        "port_rcv_data" | "port_xmit_data" => ("bytes", WORD),
-        counter if counter.ends_with("packets") => ("packets", 1.0),
-        _ => ("events", 1.0),
-    };
-    let path = format!("/sys/class/infiniband/{device}/ports/{port}/counters/{counter}");
-    let meaning = format!("{counter} of port {port} of {device}");
-    Ok(Part { factor, ..Part::counter(unit, in_file(path, Field::Word(0)), meaning) })
 }
 
 fn journal(name: &str) -> Result<Part, String> {

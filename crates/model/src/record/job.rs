@@ -29,9 +29,6 @@ pub struct JobRecord {
     /// I/Os whose direction the program does not report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mixed: Option<Box<Direction>>,
-    /// Flushes of a device's write cache, which are no I/Os; `None` if they are not counted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub flushes: Option<u64>,
     /// Packets that were sent and did not arrive, as the program reports them; `None` if no packet was lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<Lost>,

@@ -2,13 +2,13 @@
 //! is known at the beginning, one of each part that was measured, and before each execution its windows.
 
 use super::{
-    Direction, Done, Execution, IoInterval, JobRecord, Outcome, PhaseRecord, Record, Snapshot, Source, Stretch,
+    Direction, Done, Execution, Host, IoInterval, JobRecord, Outcome, PhaseRecord, Record, Snapshot, Source, Stretch,
 };
 use crate::envelope::{Envelope, Kind};
 use crate::experiment::Metric;
 use crate::finding::RunFinding;
 use crate::kind::{Extent, Misplaced, Recorded, assembled};
-use crate::limit::{Limit, Quantity};
+use crate::limit::{self, Limit, Quantity};
 use crate::plan::Phase;
 use crate::storage::Storage;
 use crate::stored::Stored;
@@ -134,12 +134,8 @@ impl Recorded for Record {
         Machine { canaries: self.canaries.iter().collect(), ..Machine::of(&self.host, &self.envelope) }
     }
 
-    fn envelope(&self) -> &Envelope {
-        &self.envelope
-    }
-
-    fn plan(&self) -> &Source {
-        &self.source
+    fn header(&self) -> (&Envelope, &Host, &Source) {
+        (&self.envelope, &self.host, &self.source)
     }
 
     fn fits(&self, plan: &Source) -> Result<(), String> {
@@ -151,7 +147,7 @@ impl Recorded for Record {
         if let Some(stored) = stored {
             study::against_stored::stand_beside(&mut finding, self, stored);
         }
-        finding.head.limits = study::limits::judge(self, &finding, stored);
+        finding.head.limits = limit::judge(&self.envelope.limits, |metric| study::limits::at_places(&finding, metric));
         finding
     }
 
@@ -207,7 +203,7 @@ fn all_jobs(source: &Source, phase: Option<&Phase>, part: Option<IoInterval>, st
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Done, Host, Outcome};
+    use crate::record::{Done, Outcome};
     use crate::unit::{Bytes, Nanos};
     use crate::warning::Code;
     use serde_json::json;
@@ -275,7 +271,7 @@ mod tests {
         assert_eq!(record.host.tsc_hertz, 3e9);
         let finding = record.study(None);
         let [phase] = finding.phases.as_slice() else { panic!("{finding:?}") };
-        assert_eq!((phase.ios, phase.iops, phase.wall_seconds), (Some(4000), Some(1000.0), 4.0));
+        assert_eq!((phase.ios, phase.value(Metric::Iops), phase.wall_seconds), (Some(4000), Some(1000.0), 4.0));
         let caveats: Vec<_> =
             finding.head.warnings.iter().filter(|warning| warning.code == Code::Interrupted).collect();
         assert!(matches!(caveats.as_slice(), [one] if one.message.contains("killed")), "{caveats:?}");

@@ -1,10 +1,11 @@
 //! A run or a command next to an earlier one: the earlier cost of each phase, and the change since then.
 
 use super::study;
-use crate::finding::{PhaseFinding, RunFinding, StoredPhase};
+use crate::experiment::Metric;
+use crate::finding::{PhaseFinding, RunFinding, StoredFigure};
 use crate::record::{PhaseRecord, Record, Source};
-use crate::stats::Estimate;
 use crate::stored::{self, Stored, work};
+use std::collections::BTreeMap;
 
 /// Checks whether a measurement of `source` can be compared with an earlier record.
 ///
@@ -26,7 +27,7 @@ pub(crate) fn fits(record: &Record, source: &Source) -> Result<(), String> {
 pub(crate) fn stand_beside(finding: &mut RunFinding, record: &Record, stored: &Stored<Record>) {
     let then = &stored.record;
     let earlier = study(then);
-    for (phase, place) in finding.phases.iter_mut().zip(pairs(then, record)) {
+    for (phase, place) in finding.phases.iter_mut().zip(matched(&measured_names(then), &measured_names(record))) {
         phase.stored = place.and_then(|place| earlier.phases.get(place)).map(|then| against(phase, then));
     }
     stored.stand_beside(record, differing_work(then, record), &mut finding.head);
@@ -55,10 +56,6 @@ fn names_of(phase: &PhaseRecord) -> Vec<&str> {
 }
 
 /// For each phase of `now`, the phase of `then` to compare it with: the one with the same jobs, or the only one.
-pub(super) fn pairs(then: &Record, now: &Record) -> Vec<Option<usize>> {
-    matched(&measured_names(then), &measured_names(now))
-}
-
 fn matched(then: &[Vec<&str>], now: &[Vec<&str>]) -> Vec<Option<usize>> {
     if let ([_], [_]) = (then, now) {
         return vec![Some(0)];
@@ -66,28 +63,25 @@ fn matched(then: &[Vec<&str>], now: &[Vec<&str>]) -> Vec<Option<usize>> {
     now.iter().map(|names| then.iter().position(|others| others == names)).collect()
 }
 
-fn against(now: &PhaseFinding, then: &PhaseFinding) -> StoredPhase {
-    // Meters differ in what they count as busy, so both records are read with the headline meter of now.
-    let estimate = |phase: &PhaseFinding| {
-        // A mean that the study withholds, because it covers two loads, is withheld here too.
-        phase.cycles_per_io?;
-        let meter = now.headline_meter.as_deref()?;
-        phase.by_meter_detail.iter().find(|reading| reading.name == meter)?.cycles_per_io
+fn against(now: &PhaseFinding, then: &PhaseFinding) -> BTreeMap<String, StoredFigure> {
+    let meter = |phase: &PhaseFinding| (phase.headline_meter.clone(), phase.others.known_by_name);
+    let comparable = meter(now) == meter(then);
+    let of = |phase: &PhaseFinding, metric: Metric| match metric {
+        // Meters differ in what they count as busy, so both records are read with the headline meter of now. A mean that the study
+        // withholds, because it covers two loads, is withheld here too.
+        Metric::CyclesPerIo => {
+            phase.cycles_per_io()?;
+            let meter = now.headline_meter.as_deref()?;
+            phase.by_meter_detail.iter().find(|reading| reading.name == meter)?.cycles_per_io
+        }
+        metric => phase.told(metric).filter(|_| comparable || !metric.is_of_whole_machine()),
     };
-    let cycles = |phase: &PhaseFinding| {
-        let comparable = phase.headline_meter == now.headline_meter && now.ios.is_none();
-        let (low, high) = (phase.cycles_low, phase.cycles_high);
-        phase.cycles.filter(|_| comparable).map(|value| Estimate { value, low, high })
+    let figure = |metric: Metric| {
+        let then = of(then, metric)?;
+        let change = of(now, metric).and_then(|now| stored::since(now, then));
+        Some((metric.name().to_owned(), StoredFigure { value: then.value, change }))
     };
-    let change = |of: &dyn Fn(&PhaseFinding) -> Option<Estimate>| stored::since(of(now)?, of(then)?);
-    StoredPhase {
-        cycles_per_io: estimate(then).map(|then| then.value),
-        cycles_per_io_change: change(&estimate),
-        cycles: cycles(then).map(|then| then.value),
-        cycles_change: change(&cycles),
-        iops: then.iops,
-        iops_change: now.iops.zip(then.iops).filter(|(_, then)| *then > 0.0).map(|(now, then)| now / then - 1.0),
-    }
+    Metric::ALL.into_iter().filter_map(figure).collect()
 }
 
 fn differing_work(then: &Record, now: &Record) -> Vec<String> {

@@ -56,7 +56,7 @@ impl BackgroundRates {
             context,
             rates,
             task_nanos_per_second: nanos,
-            accounts: accounts::rates(stretches, None),
+            accounts: accounts::rates(stretches),
             shared: rate(stretches.iter().map(|stretch| accounts::shared(stretch, &context))),
             switches: rate(stretches.iter().map(|stretch| switch_windows(stretch, None))),
         }

@@ -6,6 +6,7 @@ use super::{Context, placement, regimes};
 use crate::account::BUSY_OTHERS;
 use crate::direction::directed;
 use crate::elided_list::elided_list;
+use crate::experiment::Metric;
 use crate::finding::{CarryingUnit, JobFinding, PhaseFinding, RunFinding};
 use crate::group_limit;
 use crate::placement::Place;
@@ -50,14 +51,13 @@ pub(super) fn add(record: &Record, finding: &mut RunFinding) {
         phase_caveats(phase, record.place.as_ref(), &mut found);
     }
     found.extend(placement::elsewhere_in(record));
-    let reasons = || finding.phases.iter().filter_map(|phase| phase.events_reason.as_ref());
+    let reasons = || finding.phases.iter().filter_map(|phase| phase.counted.reason.as_ref());
     found.extend(record.events.iter().flat_map(|events| events.shortfalls(reasons())));
     agreement(finding, &mut found);
     for job in &finding.merged_jobs {
         few_samples(job, &mut found);
         found.extend(packets_lost(job));
-        found.extend(loss_unknown(&job.name, job.read.lost.zip(job.write.lost).is_some()));
-        found.extend(flushes_apart(job));
+        found.extend(loss_unknown(&job.name, job.all.lost.is_some()));
     }
     canaries(&finding.canaries, &mut found);
     found.append(&mut finding.head.warnings);
@@ -140,36 +140,18 @@ pub(crate) fn lost_packets(name: &str, sent: (u64, u64), came: (u64, u64)) -> Op
     Some(Warning::new(Code::PacketsLost, message))
 }
 
-/// Part of the I/Os that flushes are from which on there is a caveat.
-const MANY_FLUSHES: f64 = 0.02;
-
-/// The kernel's counter of writes contains requests that only flush, but does not say how many.
-fn flushes_apart(job: &JobFinding) -> Option<Warning> {
-    let flushes = job.flushes.filter(|flushes| *flushes as f64 > MANY_FLUSHES * job.ios as f64)?;
-    let message = format!(
-        "{}: {flushes} flushes are not among the {} I/Os; that is exact if each of them was a request of its own (fsync of a file that keeps \
-         its size, or of the device), but a write that flushes too, as that of a file system's log, is then missing: there were between \
-         {} and {} I/Os",
-        job.name,
-        job.ios,
-        job.ios,
-        job.ios.saturating_add(flushes)
-    );
-    Some(Warning::new(Code::FlushesApart, message))
-}
-
 /// Why a cost is wrong whose whole interval is below what the load's own threads used: the whole machine cannot have done less.
 pub(super) fn below_own_threads(host: &Host, phase: &PhaseFinding) -> Option<String> {
     // cpuidle counts the interrupts that wake a sleeping task as idle, and clocks that contain steal exceed a figure from which steal is
     // subtracted.
-    let cpuidle = !phase.known_by_name && phase.headline_meter.as_deref() == Some(Meter::Idle.name());
+    let cpuidle = !phase.others.known_by_name && phase.headline_meter.as_deref() == Some(Meter::Idle.name());
     if cpuidle || host.steal_in_task_clocks == Some(true) {
         return None;
     }
-    let high = phase.cycles_per_io_high.or(phase.cycles_per_io)?;
-    let own = phase
-        .thread_cycles_per_io
-        .filter(|own| high < *own && phase.cycles_per_io < Some(own * (1.0 - DISAGREEMENT)))?;
+    let net = phase.told(Metric::CyclesPerIo)?;
+    let high = net.high.unwrap_or(net.value);
+    let own = phase.value(Metric::ThreadCyclesPerIo);
+    let own = own.filter(|own| high < *own && net.value < own * (1.0 - DISAGREEMENT))?;
     Some(format!(
         "the workload's own threads used {own:.0} cycles per I/O, but the machine net of its background at most {high:.0}: the background was \
          smaller beside the load than without it (squeezed by it, or at its end), or the number of I/Os or their time is wrong"
@@ -179,8 +161,11 @@ pub(super) fn below_own_threads(host: &Host, phase: &PhaseFinding) -> Option<Str
 fn background(record: &Record, finding: &RunFinding, found: &mut Vec<Warning>) {
     let background = &finding.background;
     let percent = |fraction: f64| format!("{:.1} %", fraction * 100.0);
-    let others =
-        finding.phases.iter().filter(|phase| phase.known_by_name).filter_map(|phase| phase.others_busy_fraction);
+    let others = finding
+        .phases
+        .iter()
+        .filter(|phase| phase.others.known_by_name)
+        .filter_map(|phase| phase.others.others_busy_fraction);
     if let Some(others) = others.reduce(f64::max).filter(|others| *others > BUSY_OTHERS) {
         let executions = record.phases.iter().flat_map(|phase| &phase.executions);
         let message = format!(
@@ -195,12 +180,12 @@ fn background(record: &Record, finding: &RunFinding, found: &mut Vec<Warning>) {
     let impossible = |phase: &PhaseFinding| {
         below_own_threads(&record.host, phase).map(|why| Warning::new(Code::MetersDisagree, why))
     };
-    found.extend(finding.phases.iter().filter(|phase| phase.known_by_name).find_map(impossible));
-    if finding.phases.iter().all(|phase| phase.known_by_name) && !finding.phases.is_empty() {
+    found.extend(finding.phases.iter().filter(|phase| phase.others.known_by_name).find_map(impossible));
+    if finding.phases.iter().all(|phase| phase.others.known_by_name) && !finding.phases.is_empty() {
         return;
     }
     let Some(busy) = background.busy_fraction else {
-        if record.background.is_empty() && finding.phases.iter().any(|phase| phase.cycles.is_some()) {
+        if record.background.is_empty() && finding.phases.iter().any(|phase| phase.value(Metric::Cycles).is_some()) {
             let message = "the background was not measured, so costs are gross";
             found.push(Warning::new(Code::Unknown, message));
         }
@@ -230,20 +215,21 @@ fn background(record: &Record, finding: &RunFinding, found: &mut Vec<Warning>) {
         found.push(Warning::new(Code::BackgroundMoved, message));
     }
     let cpus = finding.head.host.cpus as f64;
-    let full = |phase: &PhaseFinding| phase.busy_cpus_gross.is_some_and(|busy| busy > SATURATED * cpus);
+    let full = |phase: &PhaseFinding| phase.others.busy_cpus_gross.is_some_and(|busy| busy > SATURATED * cpus);
     let below_own = |phase: &PhaseFinding| {
-        phase.cycles_per_io.zip(phase.thread_cycles_per_io).is_some_and(|(net, own)| net < own * (1.0 - DISAGREEMENT))
+        let both = phase.cycles_per_io().zip(phase.value(Metric::ThreadCyclesPerIo));
+        both.is_some_and(|(net, own)| net < own * (1.0 - DISAGREEMENT))
     };
     found.extend(
         finding
             .phases
             .iter()
-            .filter(|phase| !phase.known_by_name && !full(phase) && busy <= BUSY_BACKGROUND)
+            .filter(|phase| !phase.others.known_by_name && !full(phase) && busy <= BUSY_BACKGROUND)
             .find_map(impossible),
     );
     let squeezed = finding.phases.iter().find(|phase| full(phase) || below_own(phase) && busy > BUSY_BACKGROUND);
     if let Some(phase) = squeezed.filter(|_| busy > SQUEEZABLE) {
-        let between = match (phase.thread_cycles_per_io, phase.cycles_per_io_gross) {
+        let between = match (phase.value(Metric::ThreadCyclesPerIo), phase.others.cycles_per_io_gross) {
             (Some(own), Some(gross)) => {
                 format!(
                     "; its own threads used {own:.0} cycles per I/O and gross is {gross:.0}, but neither is a bound"
@@ -295,8 +281,9 @@ fn steal(record: &Record, finding: &RunFinding, found: &mut Vec<Warning>) {
         }
     }
     let costs = record.phases.iter().zip(&finding.phases);
-    let costs: Vec<(f64, f64)> =
-        costs.filter_map(|(phase, found)| taken_off(record, phase, found).zip(found.cycles_per_io_gross)).collect();
+    let costs: Vec<(f64, f64)> = costs
+        .filter_map(|(phase, found)| taken_off(record, phase, found).zip(found.others.cycles_per_io_gross))
+        .collect();
     // On a load that uses little of the machine, a little steal is a large part of the cost.
     let matters = costs.iter().any(|(taken, gross)| *taken > DISAGREEMENT * (taken + gross));
     if capacity <= 0.0 || stolen / capacity <= STOLEN && !matters {
@@ -321,10 +308,10 @@ fn kept_at_switches(record: &Record, finding: &RunFinding) -> String {
     /// A smaller part is not told.
     const TOLD: f64 = 0.02;
     let part = |phase: &PhaseFinding| {
-        let switches = phase.context_switches_per_io?;
-        Some(switches * NANOS / 1e9 * record.host.tsc_hertz / phase.cycles_per_io?)
+        let switches = phase.value(Metric::ContextSwitchesPerIo)?;
+        Some(switches * NANOS / 1e9 * record.host.tsc_hertz / phase.cycles_per_io()?)
     };
-    let parts = finding.phases.iter().filter(|phase| phase.known_by_name).filter_map(part);
+    let parts = finding.phases.iter().filter(|phase| phase.others.known_by_name).filter_map(part);
     match parts.filter(|part| part.is_finite()).fold(0.0, f64::max) {
         part if part >= TOLD => format!(
             ". Of the cost, some {:.0} % are what keeping accounts adds to its context switches (0.25 µs each)",
@@ -337,7 +324,7 @@ fn kept_at_switches(record: &Record, finding: &RunFinding) -> String {
 /// Cycles per I/O that the headline cost leaves out because the hypervisor stole them.
 fn taken_off(record: &Record, phase: &PhaseRecord, found: &PhaseFinding) -> Option<f64> {
     // By name nothing is: stolen time is charged to what it stopped.
-    if found.known_by_name {
+    if found.others.known_by_name {
         return None;
     }
     let meter = found.headline_meter.as_deref().and_then(Meter::named)?;
@@ -359,14 +346,14 @@ fn jobs_of(phase: &PhaseFinding) -> String {
 
 fn phase_caveats(phase: &PhaseFinding, place: Option<&Place>, found: &mut Vec<Warning>) {
     let jobs = jobs_of(phase);
-    if phase.cycles_per_io.is_some() && phase.cycles_per_io_low.is_none() {
+    if phase.told(Metric::CyclesPerIo).is_some_and(|cost| cost.low.is_none()) {
         let message = format!("{jobs}: too short for an interval, or one part has most of the work; run longer");
         found.push(Warning::new(Code::NoInterval, message));
     }
     if phase.exits.is_empty() {
         found.extend(ios_outside(phase, &jobs));
     }
-    if let Some(CarryingUnit { number, of, part }) = phase.carried_by {
+    if let Some(CarryingUnit { number, of, part }) = phase.spread.carried_by {
         let message = format!(
             "{jobs}: part {number} of {of} of the measurement has {:.0} % of the cycles: the mean depends on it, and there are too few \
              such parts to estimate how often they occur; run longer",
@@ -383,7 +370,7 @@ fn phase_caveats(phase: &PhaseFinding, place: Option<&Place>, found: &mut Vec<Wa
         // This caveat already says that one mean does not describe the phase.
         return;
     }
-    found.extend(phase.correlation.map(|correlation| {
+    found.extend(phase.spread.correlation.map(|correlation| {
         let units = if phase.exits.len() > 1 { "executions" } else { "groups of windows" };
         let message = format!(
             "{jobs}: the cost of consecutive {units} is correlated ({correlation:.2}): something that lasts longer than one of them \
@@ -404,7 +391,7 @@ fn phase_caveats(phase: &PhaseFinding, place: Option<&Place>, found: &mut Vec<Wa
 
 /// Jobs count from the end of their own ramp; the phase has a rate and a cost from the end of the last one.
 fn ios_outside(phase: &PhaseFinding, jobs: &str) -> Option<Warning> {
-    let (ios, within) = (phase.ios? as f64, phase.iops? * phase.wall_seconds);
+    let (ios, within) = (phase.ios? as f64, phase.value(Metric::Iops)? * phase.wall_seconds);
     let outside = (ios - within) / ios;
     let message = format!(
         "{jobs}: {:.0} % of the I/Os that the jobs counted came before the last job had ramped (ramp_time, startdelay): rate and cost of the \
@@ -426,25 +413,25 @@ fn variation(values: &[f64]) -> Option<f64> {
 /// Two definitions of idle may disagree on a load that sleeps, but not on one that does not.
 fn agreement(finding: &RunFinding, found: &mut Vec<Warning>) {
     for phase in &finding.phases {
-        let Some(net) = phase.cycles_per_io else { continue };
+        let Some(net) = phase.told(Metric::CyclesPerIo) else { continue };
         if phase.threads_on_cpu_fraction.is_none_or(|fraction| fraction < AWAKE) {
             continue;
         }
         for reading in &phase.by_meter_detail {
             let Some(other) = reading.cycles_per_io else { continue };
-            let apart = (other.value / net - 1.0).abs() > DISAGREEMENT;
-            let overlap = match (phase.cycles_per_io_low, phase.cycles_per_io_high, other.low, other.high) {
-                (Some(low), Some(high), Some(other_low), Some(other_high)) => other_low <= high && low <= other_high,
-                _ => false,
-            };
+            let apart = (other.value / net.value - 1.0).abs() > DISAGREEMENT;
+            let both = net.ends().zip(other.ends());
+            let overlap =
+                both.is_some_and(|((low, high), (other_low, other_high))| other_low <= high && low <= other_high);
             if apart && !overlap && reading.name != Meter::Thread.name() {
                 let message = format!(
-                    "{}: meter {} gives {:.0} cycles per I/O and {} {net:.0} for a load that does not sleep; neither is more \
+                    "{}: meter {} gives {:.0} cycles per I/O and {} {:.0} for a load that does not sleep; neither is more \
                      accurate than their difference",
                     jobs_of(phase),
                     reading.name,
                     other.value,
                     phase.headline_meter.as_deref().unwrap_or("the headline meter"),
+                    net.value,
                 );
                 found.push(Warning::new(Code::MetersDisagree, message));
             }
@@ -453,12 +440,12 @@ fn agreement(finding: &RunFinding, found: &mut Vec<Warning>) {
 }
 
 fn few_samples(job: &JobFinding, found: &mut Vec<Warning>) {
-    let latency = &job.latency_ns;
+    let latency = &job.all.latency_ns;
     let missing = if latency.p50.is_none() { "p50" } else { "p99" };
     // A foreign program may report no percentiles of many I/Os.
     let is_own = latency.bucket_error_fraction.is_some();
-    if job.ios > 0 && is_own && latency.mean.is_some() && latency.p99.is_none() {
-        let message = format!("{}: {} I/Os are too few for {missing}", job.name, job.ios);
+    if job.all.ios > 0 && is_own && latency.mean.is_some() && latency.p99.is_none() {
+        let message = format!("{}: {} I/Os are too few for {missing}", job.name, job.all.ios);
         found.push(Warning::new(Code::FewSamples, message));
     }
 }

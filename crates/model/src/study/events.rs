@@ -4,10 +4,11 @@ use super::background::rate;
 use super::per_work::{Per, per_work};
 use super::windows::Window;
 use crate::events::Events;
+use crate::finding::CountedFinding;
 use crate::record::{EventCounts, Execution, IoInterval, Mode, Record, Snapshot, Stretch};
 use crate::stats::Estimate;
 use crate::study::background::Rate;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Counting slows a load by less than this: what a count adds is measured at the costliest event.
 const MOST_SLOWED: f64 = 0.5;
@@ -15,25 +16,15 @@ const MOST_SLOWED: f64 = 0.5;
 /// Names of counters of the hardware.
 const HARDWARE_PREFIX: &str = "hw:";
 
-/// The events of a phase.
-#[derive(Default)]
-pub(super) struct Counted {
-    pub per_io: BTreeMap<String, Estimate>,
-    /// Part of the time in their windows that counting took at most.
-    pub counting_fraction: Option<f64>,
-    /// Why there are none although they were to be counted.
-    pub reason: Option<String>,
-}
-
 /// What happened for an I/O of a phase.
-pub(super) fn study(record: &Record, executions: &[Execution]) -> Counted {
-    let Some(events) = &record.events else { return Counted::default() };
-    let without = |reason: &str| Counted { reason: Some(reason.to_owned()), ..Counted::default() };
+pub(super) fn study(record: &Record, executions: &[Execution]) -> CountedFinding {
+    let Some(events) = &record.events else { return CountedFinding::default() };
+    let without = |reason: &str| CountedFinding { reason: Some(reason.to_owned()), ..CountedFinding::default() };
     if let Some(reason) = events.refusal() {
         return without(reason);
     }
     let sets = events.sets();
-    let mut found = Counted::default();
+    let mut found = CountedFinding::default();
     let (mut counting, mut passed, mut windows) = (0.0, 0.0, 0);
     for set in sets {
         let of_set = Set { set, events, record, executions };

@@ -80,8 +80,6 @@ fn finding(jobs: &[&JobRecord], executions: usize, clock: Hertz) -> JobFinding {
     let all: Nanos = jobs.iter().map(|job| job.wall_nanos).sum();
     let seconds = if executions > 1 { all.seconds() / copies as f64 } else { longest.seconds() };
     let sum = |of: fn(&JobRecord) -> u64| jobs.iter().map(|job| of(job)).fold(0, u64::saturating_add);
-    let ios = sum(JobRecord::reported_ios);
-    let bytes = sum(|job| job.reported_bytes().0);
     let lost = |of: fn(Lost) -> Option<u64>| {
         jobs.iter().try_fold(0_u64, |sum, job| Some(sum.saturating_add(of(job.lost.unwrap_or(Lost::NONE))?)))
     };
@@ -106,31 +104,34 @@ fn finding(jobs: &[&JobRecord], executions: usize, clock: Hertz) -> JobFinding {
     let direction = |of: fn(&JobRecord) -> &Direction| of_parts(jobs.iter().map(|job| of(job)).collect());
     let mixed: Vec<&Direction> = jobs.iter().filter_map(|job| job.mixed.as_deref()).collect();
     let everything: Vec<&Direction> = jobs.iter().flat_map(|job| job.directions()).collect();
+    let read = DirectionFinding { lost: lost(|lost| lost.read), ..direction(|job| &job.read) };
+    let write = DirectionFinding { lost: lost(|lost| lost.write), ..direction(|job| &job.write) };
+    let all = DirectionFinding {
+        lost: read.lost.zip(write.lost).map(|(read, write)| read.saturating_add(write)),
+        latency_ns: latency(&everything, &first.percentiles, worst_stamp(jobs), clock),
+        ..of_parts(everything)
+    };
+    let ios = all.ios;
     JobFinding {
         name: first.name.clone(),
         engine: first.engine.clone(),
         copies: u32::try_from(copies).unwrap_or(u32::MAX),
         copies_apart: copies_apart(jobs),
-        ios,
-        bytes,
+        all,
         errors: sum(|job| job.errors),
         error: jobs.iter().find_map(|job| {
             let error = job.error.as_ref()?;
             Some(if copies > 1 { format!("copy {}: {error}", job.copy) } else { error.clone() })
         }),
         wall_seconds: seconds,
-        iops: per_second(ios),
-        bytes_per_second: per_second(bytes),
-        read: DirectionFinding { lost: lost(|lost| lost.read), ..direction(|job| &job.read) },
-        write: DirectionFinding { lost: lost(|lost| lost.write), ..direction(|job| &job.write) },
+        read,
+        write,
         trim: direction(|job| &job.trim),
         mixed: (!mixed.is_empty()).then(|| of_parts(mixed)),
-        flushes: jobs.iter().filter_map(|job| job.flushes).reduce(u64::saturating_add),
         syncs: sum(|job| job.syncs),
         verified: jobs.iter().filter_map(|job| job.verified).reduce(Verified::and),
         thread_cycles_per_io: thread.filter(|_| ios > 0).map(|nanos| nanos.seconds() * clock.0 / ios as f64),
         ios_per_crossing: syscalls.filter(|count| *count > 0).map(|count| ios as f64 / count as f64),
-        latency_ns: latency(&everything, &first.percentiles, worst_stamp(jobs), clock),
         stages_ns: stages(jobs, clock),
         injected_ns: Injected::mean(jobs.iter().filter_map(|job| job.injected_ns)),
         cycles_per_io: None,

@@ -5,9 +5,11 @@
 
 use super::background::{BackgroundRates, Rate};
 use super::windows::{Window, done_between, grouped, io_seconds, windows_of_counter};
-use crate::record::{Execution, IoInterval, JobRecord, Snapshot, Stretch};
+use crate::finding::Figure;
+use crate::record::{Done, Execution, IoInterval, JobRecord, Snapshot, Stretch};
 use crate::stats::estimate::CONFIDENCE;
 use crate::stats::{Dominant, Estimate, Neighbours, Pair, Uncertainty, dominant, ratio_of_sums};
+use crate::unit::Nanos;
 
 /// The divisor of a cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,16 +111,6 @@ pub(super) fn total<'a>(jobs: impl Iterator<Item = &'a JobRecord>, of: impl Fn(&
     Some(jobs.map(of).fold(0, u64::saturating_add)).filter(|total| *total > 0)
 }
 
-/// Context switches of a phase.
-pub(super) struct Switches {
-    /// Of the whole machine for an I/O, net of the background, also where they are not told from it.
-    pub net: Option<Estimate>,
-    /// Why they are not known; `None` if they are.
-    pub reason: Option<String>,
-    /// Of the load's own threads for an I/O.
-    pub own: Option<f64>,
-}
-
 /// The context switches of the whole machine in each window.
 pub(super) fn switch_windows(stretch: &Stretch, interval: Option<IoInterval>) -> Vec<Window> {
     windows_of_counter(stretch, interval, |before: &Snapshot, after: &Snapshot| {
@@ -129,11 +121,12 @@ pub(super) fn switch_windows(stretch: &Stretch, interval: Option<IoInterval>) ->
 }
 
 /// The context switches of a phase, as one figure that the sheet, its events and its limits show.
-pub(super) fn switches(executions: &[Execution], rates: &BackgroundRates) -> Switches {
+pub(super) fn switches(executions: &[Execution], rates: &BackgroundRates) -> Figure {
     let jobs = || executions.iter().flat_map(|execution| &execution.jobs);
     let own = jobs().map(|job| Some(job.usage?.context_switches as f64)).sum::<Option<f64>>();
     let own = own.zip(total(jobs(), JobRecord::ios)).map(|(switches, ios)| switches / ios as f64);
-    let unknown = |reason: &str| Switches { net: None, reason: Some(reason.to_owned()), own };
+    let own = own.map_or_else(String::new, |own| format!("; the load's own threads make {own:.3} per I/O"));
+    let unknown = |reason: &str| Figure { estimate: None, why_not: Some(format!("{reason}{own}")) };
     // If no background was measured, every figure is gross, and a caveat says so.
     let rate = rates.switches().or_else(|| (!rates.watched()).then(Default::default));
     let Some(rate) = rate else { return unknown("the background was too short for a window") };
@@ -150,5 +143,42 @@ pub(super) fn switches(executions: &[Execution], rates: &BackgroundRates) -> Swi
         }
         Some(_) => None,
     };
-    Switches { net: Some(net), reason, own }
+    Figure { estimate: Some(net), why_not: reason.map(|reason| reason + &own) }
+}
+
+/// Work per second with its interval: over executions, or over groups of windows of one. `whole` is the work of an execution whose
+/// snapshots do not have it.
+pub(super) fn rate(
+    value: f64,
+    executions: &[Execution],
+    work: fn(&Done) -> u64,
+    whole: impl Fn(&Execution) -> Option<u64>,
+) -> Estimate {
+    let seen = |execution: &Execution| {
+        let counted = windows_of_counter(&execution.stretch, execution.io_interval, |before, after| {
+            let done = done_between(before, after)?;
+            Window::of_counter(before.at_nanos, after.at_nanos, work(&done) as f64, Some(done))
+        });
+        if counted.is_empty() {
+            let end = Nanos((io_seconds(execution) * 1e9) as u64);
+            return Some(vec![Window::of_counter(Nanos(0), end, whole(execution)? as f64, None)?]);
+        }
+        Some(counted)
+    };
+    let Some(found) = per_work(executions, Per::Second, Rate::default(), seen).map(|cost| cost.net) else {
+        return Estimate::bare(value);
+    };
+    // Windows and whole phases differ by what lies between.
+    let off = value - found.value;
+    Estimate { value, low: found.low.map(|low| low + off), high: found.high.map(|high| high + off) }
+}
+
+/// Duration of an execution: of one exact, of several the mean.
+pub(super) fn seconds(executions: &[Execution]) -> Option<Estimate> {
+    let units: Vec<Pair> =
+        executions.iter().map(|execution| Pair { numerator: io_seconds(execution), denominator: 1.0 }).collect();
+    match units.as_slice() {
+        [one] => Some(Estimate::exact(one.numerator)),
+        several => Some(ratio_of_sums(several, Neighbours::Independent)?.estimate()),
+    }
 }

@@ -10,12 +10,16 @@ use crate::account::named::others_of;
 use crate::cost::{BusyTime, WorkloadThreads};
 use crate::elided_list::distinct;
 use crate::events::CONTEXT_SWITCHES;
-use crate::finding::{CarryingUnit, MeterReading, PhaseFinding};
+use crate::experiment::Metric;
+use crate::finding::{CarryingUnit, Figure, MeterReading, OthersFinding, PhaseFinding, SpreadFinding};
 use crate::plan::JobPlan;
 use crate::record::{Done, Execution, IoInterval, JobRecord, Meter, MeterStatus, Mode, PhaseRecord, Record, Snapshot};
 use crate::stats::Estimate;
 use crate::unit::Nanos;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Why a phase with two regimes has no rate.
+pub(super) const STEPPED: &str = "the rate stepped, so no one mean describes it";
 
 /// The cost of a phase by one meter, per I/O, byte and second.
 #[derive(Clone, Copy, Debug, Default)]
@@ -72,8 +76,17 @@ impl Work {
         }
     }
 
-    fn per_second(&self, work: Option<f64>) -> Option<f64> {
-        work.filter(|_| self.wall_seconds > 0.0).map(|work| work / self.wall_seconds)
+    /// Work per second, of which `counted` is in the time of I/O. Where snapshots do not have it, it is that of the `jobs`.
+    fn rate(
+        &self,
+        counted: Option<f64>,
+        executions: &[Execution],
+        done: fn(&Done) -> u64,
+        jobs: fn(&JobRecord) -> u64,
+    ) -> Option<Estimate> {
+        let value = counted.filter(|_| self.wall_seconds > 0.0)? / self.wall_seconds;
+        let whole = |execution: &Execution| total(execution.jobs.iter(), jobs);
+        Some(per_work::rate(value, executions, done, whole))
     }
 }
 
@@ -106,10 +119,9 @@ pub(super) fn study(
     let net = per_io.map(|cost| cost.net);
     let thread = thread_cycles_per_io(executions, work.ios, rates);
     let switches = per_work::switches(executions, rates);
-    let known_switches = switches.net.filter(|_| switches.reason.is_none());
     let cycles_outside_io = outside(executions, headline, rates);
     let busy_cpus = |cycles_per_second: f64| cycles_per_second / rates.context.clock.0;
-    let in_all = |cycles_per_second: f64| cycles_per_second * work.wall_seconds;
+    let an_execution = work.wall_seconds / executions.len().max(1) as f64;
 
     let total = net.map(|net| Total { net: net.value, by_name: named.is_some(), meter: headline });
     let regimes = match executions.as_slice() {
@@ -117,69 +129,64 @@ pub(super) fn study(
         several => regimes::of_executions(several, headline, rates),
     };
     let accounts = accounts::study(executions, total, work.ios, cycles_outside_io, rates);
-    let sampled = symbols::study(record, executions, &accounts, net);
     let mut counted = events::study(record, executions);
     // Both count the same; on one sheet it is one figure.
     if counted.per_io.remove(CONTEXT_SWITCHES).is_some() {
-        counted.per_io.extend(switches.net.map(|net| (CONTEXT_SWITCHES.to_owned(), net)));
+        counted.per_io.extend(switches.estimate.map(|net| (CONTEXT_SWITCHES.to_owned(), net)));
     }
+    let told = |estimate| Figure { estimate, why_not: None };
+    let figures = [
+        (Metric::CyclesPerIo, told(net)),
+        (Metric::CyclesPerByte, told(per_byte.map(|cost| cost.net))),
+        (Metric::Iops, told(work.rate(work.counted_ios, executions, |done| done.ios, JobRecord::ios))),
+        (
+            Metric::BytesPerSecond,
+            told(work.rate(work.counted_bytes, executions, |done| done.bytes.0, |job| job.bytes().0)),
+        ),
+        (Metric::ContextSwitchesPerIo, switches),
+        (Metric::ThreadCyclesPerIo, told(thread)),
+        (Metric::Cycles, told(per_second.map(|cost| cost.net.scaled(an_execution)))),
+        (Metric::Seconds, told(per_work::seconds(executions))),
+    ];
+    let functions = symbols::study(executions, &accounts, net);
+    let basis = per_io.or(per_second);
     let mut found = PhaseFinding {
         jobs: distinct(executions.iter().flat_map(|execution| &execution.jobs).map(|job| job.name.clone())),
         groups: groups(executions),
         wall_seconds: work.wall_seconds,
         ios: work.ios,
         bytes: work.bytes,
-        cycles: per_second.map(|cost| in_all(cost.net.value)),
-        cycles_low: per_second.and_then(|cost| cost.net.low).map(in_all),
-        cycles_high: per_second.and_then(|cost| cost.net.high).map(in_all),
-        iops: work.per_second(work.counted_ios),
-        bytes_per_second: work.per_second(work.counted_bytes),
+        figures: figures.into_iter().collect(),
         headline_meter: headline.map(|meter| meter.name().to_owned()),
-        cycles_per_io: net.map(|net| net.value),
-        cycles_per_io_low: net.and_then(|net| net.low),
-        cycles_per_io_high: net.and_then(|net| net.high),
-        cycles_per_io_by_level: by_level.per_io.map(|cost| cost.net),
-        cycles_per_io_by_name: by_name.and_then(|named| named.per_io).map(|cost| cost.net),
-        others_busy_fraction: others,
-        others_busy_fraction_before: others_before,
-        known_by_name: named.is_some(),
-        cycles_per_io_gross: by_level.per_io.map(|cost| cost.gross),
-        cycles_per_io_background: by_level.per_io.zip(per_io).map(|(level, cost)| level.gross - cost.net.value),
-        interval_from: match named {
-            Some(_) if per_io.or(per_second).is_some_and(|cost| cost.net.low.is_none()) => {
-                "too few windows of the accounts".to_owned()
-            }
-            Some(_) => "the spread of the windows of the accounts within this measurement".to_owned(),
-            None => interval_from(executions, per_io.or(per_second).or(of_threads)),
+        others: OthersFinding {
+            cycles_per_io_gross: by_level.per_io.map(|cost| cost.gross),
+            busy_cpus_gross: by_level.per_second.map(|cost| busy_cpus(cost.gross)),
+            cycles_per_io_by_level: by_level.per_io.map(|cost| cost.net),
+            cycles_per_io_by_name: by_name.and_then(|named| named.per_io).map(|cost| cost.net),
+            known_by_name: named.is_some(),
+            others_busy_fraction: others,
+            others_busy_fraction_before: others_before,
         },
-        carried_by: per_io.or(per_second).and_then(carried_by),
-        correlation: per_io.or(per_second).and_then(|cost| cost.correlation),
-        cycles_per_byte: per_byte.map(|cost| cost.net.value),
-        cycles_per_byte_low: per_byte.and_then(|cost| cost.net.low),
-        cycles_per_byte_high: per_byte.and_then(|cost| cost.net.high),
-        context_switches_per_io: known_switches.map(|switches| switches.value),
-        context_switches_per_io_low: switches.net.and_then(|switches| switches.low),
-        context_switches_per_io_high: switches.net.and_then(|switches| switches.high),
-        context_switches_reason: switches.reason,
-        own_context_switches_per_io: switches.own,
+        spread: SpreadFinding {
+            interval_from: match named {
+                Some(_) if basis.is_some_and(|cost| cost.net.low.is_none()) => {
+                    "too few windows of the accounts".to_owned()
+                }
+                Some(_) => "the spread of the windows of the accounts within this measurement".to_owned(),
+                None => interval_from(executions, basis.or(of_threads)),
+            },
+            carried_by: basis.and_then(carried_by),
+            correlation: basis.and_then(|cost| cost.correlation),
+        },
         busy_cpus: per_second.map(|cost| busy_cpus(cost.net.value)),
-        busy_cpus_gross: by_level.per_second.map(|cost| busy_cpus(cost.gross)),
-        thread_cycles_per_io: thread,
         threads_on_cpu_fraction: threads_on_cpu(executions, work.wall_seconds),
-        elsewhere_cycles_per_io: net.zip(thread).map(|(net, thread)| net.value - thread),
-        by_meter: readings.iter().map(|reading| by_meter(reading, thread)).collect(),
+        by_meter: BTreeMap::new(),
         by_meter_detail: readings.iter().map(|reading| detail(reading, thread, &work, executions, rates)).collect(),
-        symbols: sampled.symbols,
-        stacks: sampled.stacks,
-        annotated: sampled.annotated,
-        profile: sampled.profile,
         accounts,
-        events_per_io: counted.per_io,
-        events_counting_fraction: counted.counting_fraction,
-        events_reason: counted.reason,
+        functions,
+        counted,
         exits: executions.iter().filter_map(|execution| execution.exit).collect(),
         cycles_outside_io,
-        sampled_user_fraction: symbols::sampled_user(executions),
         regimes,
         page_cache: page_cache::page_cache(executions, jobs),
         placement: placement::study(executions, jobs, headline, rates),
@@ -192,9 +199,16 @@ pub(super) fn study(
         // For a command whose I/Os are not counted live, the regimes are those of its reads from storage.
         found.regimes.retain(|regime| regime.iops.is_some());
     }
+    if !found.has_one_rate() {
+        for rate in [Metric::Iops, Metric::BytesPerSecond] {
+            found.figures.withhold(rate, STEPPED);
+        }
+    }
     if regimes::are_loads_apart(&found.regimes) {
         regimes::withhold_means(&mut found);
     }
+    let by_meter = |reading: &MeterReading| (reading.name.clone(), reading.cycles_per_io.map(|cycles| cycles.value));
+    found.by_meter = found.by_meter_detail.iter().map(by_meter).collect();
     found
 }
 
@@ -238,14 +252,9 @@ fn headline(readings: &Readings) -> Option<(Meter, Costs)> {
     Meter::by_trust().find_map(found)
 }
 
-fn by_meter((meter, costs): &(Meter, Result<Costs, &str>), thread: Option<f64>) -> (String, Option<f64>) {
-    let per_io = costs.ok().and_then(|costs| costs.per_io).map(|cost| cost.net.value);
-    (meter.name().to_owned(), if *meter == Meter::Thread { thread } else { per_io })
-}
-
 fn detail(
     (meter, costs): &(Meter, Result<Costs, &str>),
-    thread: Option<f64>,
+    thread: Option<Estimate>,
     work: &Work,
     executions: &[Execution],
     rates: &BackgroundRates,
@@ -260,7 +269,7 @@ fn detail(
             return MeterReading { cycles_per_io: Some(cost.net), seconds: cost.seconds, ..none };
         }
         (_, Some(total)) => {
-            return MeterReading { cycles_per_io: Some(Estimate::bare(total)), seconds: work.wall_seconds, ..none };
+            return MeterReading { cycles_per_io: Some(total), seconds: work.wall_seconds, ..none };
         }
         (Err(reason), None) => reason,
         (Ok(None), None) if work.ios.is_none() => "the number of I/Os is unknown",
@@ -344,12 +353,17 @@ fn cost(executions: &[Execution], meter: Meter, per: Per, rates: &BackgroundRate
 /// Cycles per I/O that the workload's own threads used: iotoll's workers, or a command with all its children. A meter that disturbs the load
 /// raises their cost in its windows. The headline leaves those windows out, so this figure does too, where iotoll read the threads' clocks at
 /// the boundaries of windows.
-pub(super) fn thread_cycles_per_io(executions: &[Execution], ios: Option<u64>, rates: &BackgroundRates) -> Option<f64> {
-    let in_windows = cost(executions, Meter::Thread, Per::Io, rates).map(|cost| cost.net.value);
-    in_windows.filter(|own| *own > 0.0).or_else(|| {
+pub(super) fn thread_cycles_per_io(
+    executions: &[Execution],
+    ios: Option<u64>,
+    rates: &BackgroundRates,
+) -> Option<Estimate> {
+    let in_windows = cost(executions, Meter::Thread, Per::Io, rates).map(|cost| cost.net);
+    in_windows.filter(|own| own.value > 0.0).or_else(|| {
         let nanos: Nanos = executions.iter().map(Execution::own_nanos).sum::<Option<Nanos>>()?;
         let ios = ios.filter(|ios| *ios > 0)?;
-        Some(BusyTime::<WorkloadThreads>::from_nanos(nanos.as_f64()).cycles(rates.context.clock).count() / ios as f64)
+        let cycles = BusyTime::<WorkloadThreads>::from_nanos(nanos.as_f64()).cycles(rates.context.clock).count();
+        Some(Estimate::bare(cycles / ios as f64))
     })
 }
 

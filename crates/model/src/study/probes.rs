@@ -4,7 +4,7 @@
 //! level at both ends of each window. A counter that decreased has no result, only a reason.
 
 use super::background::{Rate, rate};
-use super::per_work::{Cost, Per, per_work};
+use super::per_work::{Per, per_work};
 use super::series::merged;
 use super::windows::{Window, done_between, windows_of_counter};
 use crate::finding::ProbeFinding;
@@ -43,22 +43,15 @@ impl Probe<'_> {
         match kind {
             Kind::Counter => {
                 let rate = rate(background.iter().map(|stretch| self.windows(stretch, None)));
-                found.per_second = gross.map(|gross| gross.value);
-                found.per_second_low = gross.and_then(|gross| gross.low);
-                found.per_second_high = gross.and_then(|gross| gross.high);
+                found.per_second = gross;
                 found.background_per_second = rate.map(|rate| rate.cycles_per_capacity_second);
                 // If no background was measured, every cost is gross, and a caveat says so.
                 let rate = rate.or_else(|| background.is_empty().then(Rate::default));
-                let net = rate.and_then(|rate| per(Per::Io, rate)).map(|Cost { net, .. }| net);
-                found.per_io = net.map(|net| net.value);
-                found.per_io_low = net.and_then(|net| net.low);
-                found.per_io_high = net.and_then(|net| net.high);
+                found.per_io = rate.and_then(|rate| per(Per::Io, rate)).map(|cost| cost.net);
             }
             Kind::Gauge => {
                 let levels = || executions.iter().flat_map(|execution| self.levels(execution));
-                found.mean = gross.map(|mean| mean.value);
-                found.mean_low = gross.and_then(|mean| mean.low);
-                found.mean_high = gross.and_then(|mean| mean.high);
+                found.mean = gross;
                 found.min = levels().reduce(f64::min);
                 found.max = levels().reduce(f64::max);
             }
@@ -167,23 +160,22 @@ mod tests {
     #[test]
     fn a_counter_has_a_gross_rate_and_a_net_cost() {
         let found = found(Kind::Counter, growing(7.0, 300.0), &[growing(0.0, 100.0), growing(9.0, 100.0)]);
-        let near =
-            |found: Option<f64>, expected: f64| assert!((found.unwrap() / expected - 1.0).abs() < 1e-9, "{found:?}");
-        near(found.per_second, 3000.0);
-        near(found.background_per_second, 1000.0);
-        near(found.per_io, 4.0);
-        assert!(found.per_io_low.unwrap() <= 4.0 && found.per_io_high.unwrap() >= 4.0);
+        let near = |found: f64, expected: f64| assert!((found / expected - 1.0).abs() < 1e-9, "{found:?}");
+        near(found.per_second.unwrap().value, 3000.0);
+        near(found.background_per_second.unwrap(), 1000.0);
+        near(found.per_io.unwrap().value, 4.0);
+        assert_eq!(found.per_io.unwrap().contains(4.0), Some(true));
         assert_eq!((found.mean, found.min, found.max, &found.reason), (None, None, None, &None));
         assert_eq!(found.series.len(), 20);
-        near(Some(found.series[0].0), 0.05);
-        near(Some(found.series[19].1), 3000.0);
+        near(found.series[0].0, 0.05);
+        near(found.series[19].1, 3000.0);
     }
 
     #[test]
     fn a_gauge_has_a_level_and_no_cost() {
         let values: Vec<Option<f64>> = (0..21).map(|number| Some(if number % 2 == 0 { 10.0 } else { 30.0 })).collect();
         let found = found(Kind::Gauge, stretch(&values), &[growing(0.0, 1.0)]);
-        assert!((found.mean.unwrap() - 20.0).abs() < 1e-9, "{found:?}");
+        assert!((found.mean.unwrap().value - 20.0).abs() < 1e-9, "{found:?}");
         assert_eq!((found.min, found.max), (Some(10.0), Some(30.0)));
         assert_eq!((found.per_second, found.per_io, found.background_per_second), (None, None, None));
     }
@@ -210,7 +202,7 @@ mod tests {
     /// net value is unknown.
     #[test]
     fn a_net_cost_needs_the_measured_background() {
-        assert!((found(Kind::Counter, growing(0.0, 300.0), &[]).per_io.unwrap() - 6.0).abs() < 1e-9);
+        assert!((found(Kind::Counter, growing(0.0, 300.0), &[]).per_io.unwrap().value - 6.0).abs() < 1e-9);
         let found = found(Kind::Counter, growing(0.0, 300.0), &[stretch(&[None, None])]);
         assert_eq!((found.per_io, found.background_per_second), (None, None));
         assert!(found.per_second.is_some());

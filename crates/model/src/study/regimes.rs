@@ -10,7 +10,9 @@ use super::per_work::total;
 use super::phase::{cost_of, cost_within, thread_cycles_per_io};
 use super::windows::{done_between, io_seconds, quiet_pairs};
 use crate::elided_list::elided_list;
+use crate::experiment::Metric;
 use crate::finding::{PhaseFinding, RegimeFinding};
+use crate::profile::FunctionsFinding;
 use crate::record::{Done, Execution, IoInterval, JobRecord, Meter, Snapshot};
 use crate::stats::regimes;
 use crate::stats::regimes::LEAST_STEP;
@@ -58,9 +60,7 @@ pub(super) fn study(execution: &Execution, meter: Option<Meter>, rates: &Backgro
             begin_seconds: first.begin.since(begin).seconds(),
             end_seconds: last.end.since(begin).seconds(),
             iops: done(|done| done.ios as f64).map(|ios| ios / seconds),
-            cycles_per_io: cost.map(|cost| cost.value),
-            cycles_per_io_low: cost.and_then(|cost| cost.low),
-            cycles_per_io_high: cost.and_then(|cost| cost.high),
+            cycles_per_io: cost,
             thread_cycles_per_io: own_nanos.zip(ios).map(|(nanos, ios)| nanos / 1e9 * rates.context.clock.0 / ios),
             storage_bytes_per_second: from_storage.map(|bytes| bytes / seconds),
             from_storage_fraction: from_storage.zip(bytes).map(|(from, bytes)| (from / bytes).min(1.0)),
@@ -95,10 +95,8 @@ pub(super) fn of_executions(
             begin_seconds: begin_of(part.first()?)?.since(begin).seconds(),
             end_seconds: end_of(part.last()?)?.since(begin).seconds(),
             iops: ios.map(|ios| per_second(ios as f64)),
-            cycles_per_io: cost.map(|cost| cost.value),
-            cycles_per_io_low: cost.and_then(|cost| cost.low),
-            cycles_per_io_high: cost.and_then(|cost| cost.high),
-            thread_cycles_per_io: thread_cycles_per_io(part, ios, rates),
+            cycles_per_io: cost,
+            thread_cycles_per_io: thread_cycles_per_io(part, ios, rates).map(|own| own.value),
             storage_bytes_per_second: from_storage.map(per_second),
             from_storage_fraction: from_storage.zip(read).map(|(from, read)| (from / read).min(1.0)),
         })
@@ -129,8 +127,10 @@ pub(super) fn are_loads_apart(regimes: &[RegimeFinding]) -> bool {
     regimes.iter().zip(regimes.iter().skip(1)).any(|(one, next)| {
         // Work of others for the load (writeback, servers) only appears in the machine's cost.
         let machine = one.cycles_per_io.zip(next.cycles_per_io);
-        let apart = one.cycles_per_io_low > next.cycles_per_io_high || next.cycles_per_io_low > one.cycles_per_io_high;
-        let dearer = machine.is_some_and(|(one, next)| apart && (one / next).max(next / one) >= LEAST_STEP);
+        let dearer = machine.is_some_and(|(one, next)| {
+            let ratio = one.value / next.value;
+            (one.low > next.high || next.low > one.high) && ratio.max(1.0 / ratio) >= LEAST_STEP
+        });
         let (Some(own), Some(others)) = (one.thread_cycles_per_io, next.thread_cycles_per_io) else {
             // Without the threads' cost, the machine's cost decides. When the I/Os of a command happened is unknown.
             return if machine.is_some() { dearer } else { one.iops.is_some() };
@@ -149,44 +149,27 @@ pub(crate) fn is_another_load((own, others): (f64, f64), sources: Option<(f64, f
 
 /// Removes the means over different regimes; only the figures of each regime remain.
 pub(super) fn withhold_means(phase: &mut PhaseFinding) {
-    for value in [
-        &mut phase.cycles_per_io,
-        &mut phase.cycles_per_io_low,
-        &mut phase.cycles_per_io_high,
-        &mut phase.cycles_per_io_gross,
-        &mut phase.cycles_per_io_background,
-        &mut phase.cycles_per_byte,
-        &mut phase.cycles_per_byte_low,
-        &mut phase.cycles_per_byte_high,
-        &mut phase.context_switches_per_io,
-        &mut phase.context_switches_per_io_low,
-        &mut phase.context_switches_per_io_high,
-        &mut phase.own_context_switches_per_io,
-        &mut phase.thread_cycles_per_io,
-        &mut phase.elsewhere_cycles_per_io,
-    ] {
-        *value = None;
+    for metric in [Metric::CyclesPerIo, Metric::CyclesPerByte, Metric::ContextSwitchesPerIo, Metric::ThreadCyclesPerIo]
+    {
+        phase.figures.withhold(metric, MEAN_WITHHELD);
     }
-    (phase.cycles_per_io_by_level, phase.cycles_per_io_by_name) = (None, None);
-    phase.context_switches_reason = Some(MEAN_WITHHELD.to_owned());
-    phase.by_meter.values_mut().for_each(|value| *value = None);
+    let others = &mut phase.others;
+    (others.cycles_per_io_by_level, others.cycles_per_io_by_name, others.cycles_per_io_gross) = (None, None, None);
     for reading in &mut phase.by_meter_detail {
         if reading.cycles_per_io.take().is_some() {
             reading.reason = Some(MEAN_WITHHELD.to_owned());
         }
     }
-    if !phase.events_per_io.is_empty() {
-        phase.events_per_io.clear();
-        phase.events_reason = Some(MEAN_WITHHELD.to_owned());
+    if !phase.counted.per_io.is_empty() {
+        phase.counted.per_io.clear();
+        phase.counted.reason = Some(MEAN_WITHHELD.to_owned());
     }
     for probe in phase.probes.iter_mut().filter(|probe| probe.per_io.is_some()) {
-        (probe.per_io, probe.per_io_low, probe.per_io_high) = (None, None, None);
+        probe.per_io = None;
         probe.reason = Some(MEAN_WITHHELD.to_owned());
     }
     phase.accounts.clear();
-    phase.symbols.clear();
-    phase.stacks.clear();
-    phase.annotated.clear();
+    phase.functions = FunctionsFinding { profile: phase.functions.profile.take(), ..FunctionsFinding::default() };
 }
 
 /// A caveat about the step, and how to exclude the first regime.

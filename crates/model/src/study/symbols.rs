@@ -4,22 +4,12 @@ use crate::account::named::account_in_words;
 use crate::account::{AccountKind, TaskOwner};
 use crate::finding::AccountFinding;
 use crate::profile::{
-    AnnotatedFinding, FEWEST_SAMPLES, Function, LineFinding, Listing, Profile, ProfileFinding, Stack, StackFinding,
-    SymbolFinding, module_of,
+    FEWEST_SAMPLES, Function, FunctionsFinding, Profile, ProfileFinding, Stack, StackFinding, SymbolFinding, module_of,
 };
-use crate::record::{Execution, IoInterval, Meter, Mode, Record};
+use crate::record::{Execution, IoInterval, Meter, Mode};
 use crate::stats::{Estimate, wilson};
 use crate::unit::Nanos;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// What was sampled, as parts of a cost.
-#[derive(Default)]
-pub(super) struct Symbols {
-    pub(super) symbols: Vec<SymbolFinding>,
-    pub(super) stacks: Vec<StackFinding>,
-    pub(super) annotated: Vec<AnnotatedFinding>,
-    pub(super) profile: Option<ProfileFinding>,
-}
 
 /// An account of a report.
 type Name = (Option<AccountKind>, Option<TaskOwner>, String);
@@ -46,26 +36,8 @@ fn stacks(executions: &[Execution]) -> impl Iterator<Item = (&Profile, &Stack)> 
     profiles(executions).flat_map(|profile| profile.stacks.iter().map(move |stack| (profile, stack)))
 }
 
-/// Fraction of the samples of tasks that were in user mode.
-pub(super) fn sampled_user(executions: &[Execution]) -> Option<f64> {
-    let (mut user, mut all) = (0.0, 0.0);
-    for (profile, stack) in stacks(executions) {
-        let samples = stack.samples as f64;
-        all += samples;
-        if profile.innermost(stack).is_some_and(|function| !function.kernel) {
-            user += samples;
-        }
-    }
-    (all > 0.0).then(|| user / all)
-}
-
 /// The functions, the largest part first, and the stacks.
-pub(super) fn study(
-    record: &Record,
-    executions: &[Execution],
-    accounts: &[AccountFinding],
-    net: Option<Estimate>,
-) -> Symbols {
+pub(super) fn study(executions: &[Execution], accounts: &[AccountFinding], net: Option<Estimate>) -> FunctionsFinding {
     let exact = accounts.iter().any(|account| account.kind.is_some());
     // Without exact accounts, everything that the load may have caused is one account.
     let name = |stack: &Stack| -> Option<Name> {
@@ -97,7 +69,7 @@ pub(super) fn study(
         }
     }
     if all.samples == 0 {
-        return Symbols::default();
+        return FunctionsFinding::default();
     }
     let mut by_function: BTreeMap<(&Function, Name), Innermost> = BTreeMap::new();
     let mut by_stack: BTreeMap<String, f64> = BTreeMap::new();
@@ -120,11 +92,9 @@ pub(super) fn study(
     let mut symbols: Vec<SymbolFinding> = Vec::new();
     // By account, functions and samples of those of which nothing is told.
     let mut untold: BTreeMap<Name, (u64, u64)> = BTreeMap::new();
-    let mut costs: BTreeMap<&Function, f64> = BTreeMap::new();
     for ((function, name), innermost) in by_function {
         let Some(account) = found.get(&name) else { continue };
         let cycles = part(account, innermost.samples);
-        *costs.entry(function).or_default() += cycles.value;
         if innermost.samples < FEWEST_SAMPLES || cycles.low.is_some_and(|low| low <= 0.0) {
             let (functions, samples) = untold.entry(name).or_default();
             *functions += 1;
@@ -176,70 +146,7 @@ pub(super) fn study(
         },
     };
     let stacks = by_stack.into_iter().map(|(calls, cycles_per_io)| StackFinding { calls, cycles_per_io }).collect();
-    let annotated = annotated(record, executions, &costs, sum);
-    Symbols { symbols, stacks, annotated, profile: Some(profile) }
-}
-
-/// Smaller functions have too few samples for single instructions.
-const LEAST_ANNOTATED: f64 = 0.01;
-
-/// The instructions of the largest functions that were listed.
-fn annotated(
-    record: &Record,
-    executions: &[Execution],
-    costs: &BTreeMap<&Function, f64>,
-    net: f64,
-) -> Vec<AnnotatedFinding> {
-    let mut samples: BTreeMap<&Function, BTreeMap<u64, u64>> = BTreeMap::new();
-    let mut listings: BTreeMap<&Function, &[(u32, String)]> = BTreeMap::new();
-    for profile in profiles(executions) {
-        for instruction in &profile.instructions {
-            let Some(function) = profile.function(instruction.function) else { continue };
-            let sum = samples.entry(function).or_default().entry(instruction.offset).or_default();
-            *sum = sum.saturating_add(instruction.samples);
-        }
-    }
-    // A function is listed in the first window that needs it, which may lie before the I/O, or in another phase.
-    let all = record.phases.iter().flat_map(|phase| &phase.executions);
-    let snapshots = all.flat_map(|execution| &execution.stretch.snapshots);
-    for profile in snapshots.filter_map(|snapshot| snapshot.profile.as_deref()) {
-        let of = |listing: &'_ Listing| profile.function(listing.function);
-        listings.extend(profile.listings.iter().filter_map(|it| Some((of(it)?, it.lines.as_slice()))));
-    }
-    let mut annotated = Vec::new();
-    for (function, lines) in listings {
-        let Some(samples) = samples.get(function) else { continue };
-        let module = module_of(function);
-        let cycles = costs.get(function).copied().unwrap_or(0.0);
-        let share = if net > 0.0 { cycles / net } else { 0.0 };
-        let all = samples.values().fold(0_u64, |all, samples| all.saturating_add(*samples));
-        if share < LEAST_ANNOTATED || all < FEWEST_SAMPLES {
-            continue;
-        }
-        let mut found: Vec<LineFinding> = lines
-            .iter()
-            .map(|(offset, text)| LineFinding { offset: *offset, instruction: text.clone(), cycles_per_io: 0.0 })
-            .collect();
-        for (offset, samples) in samples {
-            // The instruction that ended before the one that the interrupt found; the first one has none here. A repeated one is
-            // interrupted before its end, and begun again.
-            let after = found.partition_point(|line| u64::from(line.offset) < *offset);
-            let repeats =
-                found.get(after).is_some_and(|it| u64::from(it.offset) == *offset && it.instruction.starts_with("rep"));
-            if let Some(line) = found.get_mut(if repeats { after } else { after.saturating_sub(1) }) {
-                line.cycles_per_io += cycles * *samples as f64 / all as f64;
-            }
-        }
-        annotated.push(AnnotatedFinding {
-            symbol: function.name.clone(),
-            module: module.to_owned(),
-            cycles_per_io: cycles,
-            samples: all,
-            lines: found,
-        });
-    }
-    annotated.sort_by(|one, other| other.cycles_per_io.total_cmp(&one.cycles_per_io));
-    annotated
+    FunctionsFinding { symbols, stacks, profile: Some(profile) }
 }
 
 /// All samples together, if there are no exact accounts.

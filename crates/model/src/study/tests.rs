@@ -17,7 +17,7 @@ mod symbols;
 use super::study;
 use crate::envelope::{Envelope, Kind};
 use crate::experiment::Metric;
-use crate::finding::{PhaseFinding, RunFinding};
+use crate::finding::RunFinding;
 use crate::histogram::Histogram;
 use crate::kind::Recorded;
 use crate::limit::{Limit, LimitState};
@@ -182,19 +182,18 @@ fn the_cost_is_busy_time_less_the_background_per_io() {
     let finding = study(&record(vec![background], vec![execution(quiet(30, load), 30_000)]));
     let phase = &finding.phases[0];
     let near = |found: Option<f64>, expected: f64| assert!((found.unwrap() / expected - 1.0).abs() < 1e-9, "{found:?}");
-    near(phase.cycles_per_io, 100_000.0);
-    near(phase.cycles_per_io_gross, 120_000.0);
-    near(phase.cycles_per_io_background, 20_000.0);
-    near(phase.cycles_per_byte, 100_000.0 / 4096.0);
+    near(phase.cycles_per_io(), 100_000.0);
+    near(phase.others.cycles_per_io_gross, 120_000.0);
+    near(phase.value(Metric::CyclesPerByte), 100_000.0 / 4096.0);
     near(phase.by_meter["proc_stat"], 100_000.0);
     near(phase.busy_cpus, 0.5);
-    near(phase.cycles, 100_000.0 * 30_000.0);
-    near(phase.context_switches_per_io, 2.0);
+    near(phase.value(Metric::Cycles), 100_000.0 * 30_000.0);
+    near(phase.value(Metric::ContextSwitchesPerIo), 2.0);
     near(finding.background.busy_fraction, 0.05);
-    near(finding.jobs[0].latency_ns.p50, 1000.0);
+    near(finding.jobs[0].all.latency_ns.p50, 1000.0);
     near(finding.jobs[0].cycles_per_io, 100_000.0);
     assert_eq!(phase.headline_meter.as_deref(), Some("idle"));
-    assert!(phase.cycles_per_io_low.unwrap() <= 100_000.0 + 1e-6);
+    assert!(phase.told(Metric::CyclesPerIo).unwrap().low.unwrap() <= 100_000.0 + 1e-6);
 }
 
 #[test]
@@ -204,8 +203,8 @@ fn on_a_machine_that_is_never_idle_the_cost_is_unknown() {
         let load = Happening { busy: 199_000_000, thread: 30_000_000, ios: 1000, steal: 0 };
         let finding = study(&record(vec![background], vec![execution(quiet(30, load), 30_000)]));
         let phase = &finding.phases[0];
-        assert_eq!(phase.cycles_per_io.is_some(), known, "{busy}");
-        assert_eq!((phase.cycles.is_some(), phase.busy_cpus.is_some()), (known, known));
+        assert_eq!(phase.cycles_per_io().is_some(), known, "{busy}");
+        assert_eq!((phase.value(Metric::Cycles).is_some(), phase.busy_cpus.is_some()), (known, known));
         let points = &phase.series;
         assert!(points.len() > 5 && points.iter().all(|point| point.iops.is_some()), "{points:?}");
         assert!(points.iter().all(|point| point.cycles_per_io.is_some() == known), "{points:?}");
@@ -284,7 +283,7 @@ fn steal_is_taken_off_where_the_i_o_was() {
     let tasks = vec![TaskTime { name: "other".into(), owner: TaskOwner::Other, nanos: Nanos(40 * 1_000_000) }];
     execution.stretch.tasks = Some(TaskTimes { wall_nanos: Nanos(40 * WINDOW), tasks });
     let finding = study(&record(vec![quiet(10, NOTHING)], vec![execution]));
-    let millis = finding.phases[0].cycles_per_io.unwrap() * 1000.0 / CLOCK * 1e3;
+    let millis = finding.phases[0].cycles_per_io().unwrap() * 1000.0 / CLOCK * 1e3;
     assert!((millis - 10.0).abs() < 1e-6, "{millis} ms a window: 9 of the threads, 1 of another");
 }
 
@@ -307,10 +306,9 @@ fn the_threads_cost_covers_the_same_time_as_the_machine_s() {
     assert!(has(&finding, Code::IosOutside), "{:?}", finding.head.warnings);
     let phase = &finding.phases[0];
     let truth = 50_000.0 * CLOCK / 1e9;
-    for found in [phase.cycles_per_io, phase.thread_cycles_per_io] {
+    for found in [phase.cycles_per_io(), phase.value(Metric::ThreadCyclesPerIo)] {
         assert!((found.unwrap() / truth - 1.0).abs() < 1e-6, "{found:?}, not {truth}");
     }
-    assert!(phase.elsewhere_cycles_per_io.unwrap().abs() < truth * 1e-6);
     let own = phase.accounts.iter().find(|account| account.name == "the workload's own threads").unwrap();
     assert!((own.share - 1.0).abs() < 1e-6, "accounts are of the same time too: {own:?}");
 }
@@ -354,7 +352,7 @@ fn clocks_that_include_steal_do_not_locate_it() {
     let cost = |holds| {
         let mut record = record(vec![quiet(10, NOTHING)], vec![execution.clone()]);
         record.host.steal_in_task_clocks = holds;
-        study(&record).phases[0].cycles_per_io.unwrap() * 1000.0 / CLOCK * 1e3
+        study(&record).phases[0].cycles_per_io().unwrap() * 1000.0 / CLOCK * 1e3
     };
     assert!((cost(Some(true)) - 90.0).abs() < 1e-6, "{}", cost(Some(true)));
     assert!((cost(Some(false)) - 100.0).abs() < 1e-6, "{}", cost(Some(false)));
@@ -376,7 +374,7 @@ fn a_command_that_slept_is_not_charged_less_than_its_threads_used() {
     let tasks = vec![task("fio", TaskOwner::Workload, 400), task("other", TaskOwner::Other, 20)];
     execution.stretch.tasks = Some(TaskTimes { wall_nanos: Nanos(20 * WINDOW), tasks });
     let finding = study(&record(vec![quiet(10, NOTHING)], vec![execution]));
-    let cost = finding.phases[0].cycles_per_io.unwrap() * 20_000.0 / CLOCK * 1e3 / 20.0;
+    let cost = finding.phases[0].cycles_per_io().unwrap() * 20_000.0 / CLOCK * 1e3 / 20.0;
     assert!((cost - 26.0).abs() < 1e-6, "{cost} ms a window: 25 of the command, 1 of another");
     let told = finding.head.warnings.iter().find(|warning| warning.code == Code::Steal).unwrap();
     assert!(told.message.contains("8000 cycles per I/O that no task"), "{told:?}");
@@ -414,14 +412,14 @@ fn windows_of_different_modes_are_never_mixed() {
     assert!((by["idle"].unwrap() - 100_000.0).abs() < 1e-6, "{by:?}");
     assert!((by["soaker"].unwrap() - 300_000.0).abs() < 1e-6, "{by:?}");
     // The headline is of the quiet windows, and so is the threads' part that stands beside it.
-    assert!((finding.phases[0].thread_cycles_per_io.unwrap() - 80_000.0).abs() < 1e-6);
+    assert!((finding.phases[0].value(Metric::ThreadCyclesPerIo).unwrap() - 80_000.0).abs() < 1e-6);
 }
 
 #[test]
 fn stolen_time_is_excluded_and_reported() {
     let load = Happening { busy: 50_000_000, thread: 50_000_000, ios: 1000, steal: 20_000_000 };
     let finding = study(&record(vec![quiet(10, NOTHING)], vec![execution(quiet(20, load), 20_000)]));
-    assert!((finding.phases[0].cycles_per_io.unwrap() - 100_000.0).abs() < 1e-6);
+    assert!((finding.phases[0].cycles_per_io().unwrap() - 100_000.0).abs() < 1e-6);
     assert!(has(&finding, Code::Steal));
 }
 
@@ -431,23 +429,22 @@ fn switches_that_are_not_told_from_the_background_are_unknown_and_have_an_interv
     let busy = |ios| Happening { busy: 50_000_000, ios, ..NOTHING };
     let found = |background: u64, execution: &Execution| {
         let finding = study(&record(vec![quiet(10, busy(background))], vec![execution.clone()]));
-        let PhaseFinding { context_switches_per_io: value, context_switches_reason: reason, .. } = &finding.phases[0];
-        assert_eq!(value.is_none(), reason.is_some(), "{reason:?}");
-        let ends = (finding.phases[0].context_switches_per_io_low, finding.phases[0].context_switches_per_io_high);
-        (*value, ends, reason.clone().unwrap_or_default())
+        let figure = finding.phases[0].figures.of(Metric::ContextSwitchesPerIo);
+        (figure.told().map(|told| told.value), figure.estimate, figure.why_not.unwrap_or_default())
     };
     let mut execution = execution(quiet(20, busy(100)), 2000);
-    let (value, ends, reason) = found(1000, &execution);
+    let (value, known, reason) = found(1000, &execution);
     assert_eq!((value, &*reason), (None, "not different from 0"));
     let truth = (210.0 - 2010.0) / 100.0;
-    assert!(ends.0.unwrap() <= truth + 1e-9 && ends.1.unwrap() >= truth - 1e-9, "{ends:?}");
+    let (low, high) = known.unwrap().ends().unwrap();
+    assert!(low <= truth + 1e-9 && high >= truth - 1e-9, "{known:?}");
     // 110 of the 210 in a window are the background's, then 90.
     assert!(found(50, &execution).2.contains("the background's are more"));
     assert!((found(40, &execution).0.unwrap() - 1.2).abs() < 1e-9);
     let at = execution.stretch.snapshots[5].at_nanos;
     execution.io_interval = Some(IoInterval { begin_nanos: at, end_nanos: at + Nanos(1000) });
-    let (value, ends, reason) = found(0, &execution);
-    assert_eq!((value, ends), (None, (None, None)));
+    let (value, known, reason) = found(0, &execution);
+    assert_eq!((value, known), (None, None));
     assert!(reason.contains("no window"), "{reason}");
 }
 
@@ -476,7 +473,7 @@ fn only_the_time_of_io_counts_where_it_is_known() {
     execution.command_cpu_nanos = Some(Nanos::from_secs(2));
     let finding = study(&record(vec![quiet(10, NOTHING)], vec![execution]));
     let phase = &finding.phases[0];
-    assert!((phase.cycles_per_io.unwrap() - 100_000.0).abs() < 1e-6, "{:?}", phase.cycles_per_io);
+    assert!((phase.cycles_per_io().unwrap() - 100_000.0).abs() < 1e-6, "{:?}", phase.cycles_per_io());
     assert!((phase.cycles_outside_io.unwrap() - 4e9).abs() < 1.0, "{:?}", phase.cycles_outside_io);
     assert!((phase.wall_seconds - 2.0).abs() < 1e-9);
     assert!(!has(&finding, Code::IosOutside), "without live counts, all I/O is in this time");
@@ -488,13 +485,13 @@ fn executions_are_the_units_where_there_are_several() {
     let executions = [49, 50, 51].map(|millis| execution(quiet(10, load(millis * 1_000_000)), 10_000));
     let finding = study(&record(vec![quiet(10, NOTHING)], executions.to_vec()));
     let phase = &finding.phases[0];
-    assert!((phase.cycles_per_io.unwrap() - 100_000.0).abs() < 1e-6);
+    assert!((phase.cycles_per_io().unwrap() - 100_000.0).abs() < 1e-6);
     // sd of the three is 2,000 cycles: half-width t(0.975, 2) × 2000 / √3.
-    let half = (phase.cycles_per_io_high.unwrap() - phase.cycles_per_io_low.unwrap()) / 2.0;
+    let half = phase.told(Metric::CyclesPerIo).unwrap().half_width().unwrap();
     assert!((half - 4.302652729749464 * 2000.0 / 3f64.sqrt()).abs() < 1.0, "{half}");
-    assert!(phase.interval_from.contains("3 executions"));
+    assert!(phase.spread.interval_from.contains("3 executions"));
     assert_eq!(finding.jobs.len(), 1);
-    assert_eq!(finding.jobs[0].ios, 30_000);
+    assert_eq!(finding.jobs[0].all.ios, 30_000);
 }
 
 #[test]
@@ -503,8 +500,8 @@ fn without_a_count_there_are_cycles_but_no_cost_per_io() {
     stretch.snapshots.iter_mut().for_each(|snapshot| snapshot.done = None);
     let finding = study(&record(vec![quiet(10, NOTHING)], vec![Execution { stretch, ..Execution::default() }]));
     let phase = &finding.phases[0];
-    assert_eq!((phase.ios, phase.cycles_per_io, phase.cycles_per_byte), (None, None, None));
-    assert!((phase.cycles.unwrap() - 2e9).abs() < 1.0);
+    assert_eq!((phase.ios, phase.cycles_per_io(), phase.value(Metric::CyclesPerByte)), (None, None, None));
+    assert!((phase.value(Metric::Cycles).unwrap() - 2e9).abs() < 1.0);
     assert!(has(&finding, Code::WorkUnknown));
 }
 
@@ -530,7 +527,7 @@ fn accounts_sum_to_the_cost() {
     assert!((of("kworker") - 30_000.0).abs() < 1e-6, "pools of workers are one account");
     assert!((of("other tasks") - 100.0).abs() < 1e-6);
     let sum: f64 = phase.accounts.iter().map(|account| account.cycles_per_io).sum();
-    assert!((sum / phase.cycles_per_io.unwrap() - 1.0).abs() < 1e-9);
+    assert!((sum / phase.cycles_per_io().unwrap() - 1.0).abs() < 1e-9);
 }
 
 /// fio's own figure covers its I/O threads; io_uring's workers and the setup are only in that of the command.
@@ -561,7 +558,7 @@ fn helpers_of_a_command_exclude_its_io_threads_and_setup() {
 #[test]
 fn an_empty_record_is_studied_too() {
     let finding = study(&record(vec![], vec![]));
-    assert_eq!(finding.phases[0].cycles_per_io, None);
+    assert_eq!(finding.phases[0].cycles_per_io(), None);
     let mut nothing = record(vec![], vec![]);
     nothing.phases.clear();
     nothing.host = Host::default();

@@ -69,33 +69,8 @@ fn promises(noise: Noise) {
 }
 
 #[test]
-fn promises_hold_under_drift() {
-    promises(Noise::Drift);
-}
-
-#[test]
-fn promises_hold_under_grain() {
-    promises(Noise::Grain);
-}
-
-#[test]
-fn promises_hold_under_bursts() {
-    promises(Noise::Bursts);
-}
-
-#[test]
-fn promises_hold_under_level_shifts() {
-    promises(Noise::Levels);
-}
-
-#[test]
-fn promises_hold_under_periodic_stalls() {
-    promises(Noise::Stalls);
-}
-
-#[test]
-fn promises_hold_on_a_recorded_machine() {
-    promises(Noise::Recorded);
+fn promises_hold_on_every_machine() {
+    std::thread::scope(|scope| Noise::ALL.into_iter().for_each(|noise| drop(scope.spawn(move || promises(noise)))));
 }
 
 /// Foreign programs cannot be divided into slices: each of their executions is one.
@@ -208,28 +183,18 @@ fn sequential_measurement_finds_differences_between_identical_arms() {
     }
 }
 
-/// Negative control: a fixed alternation, in step with a disturbance of the machine.
+/// Negative controls: a fixed alternation, in step with a disturbance of the machine; each arm's program started once; and testing after
+/// every round, stopping at the first significant result.
 #[test]
-fn fixed_alternation_finds_differences_between_identical_arms_under_periodic_stalls() {
-    let design = Design { order: Order::Alternating, ..METHOD };
-    let found = share(CONTROL, |seed| experiment(design, Noise::Stalls, 0.0, seed).ratio.excludes_zero(CONFIDENCE));
-    within("Stalls control ABBA", found, 10.0, 100.0);
-}
-
-/// Negative control: each arm's program is started once.
-#[test]
-fn one_execution_of_each_arm_finds_differences_between_identical_arms() {
-    let design = Design { executions: Executions::Once, ..METHOD };
-    let found = share(CONTROL, |seed| experiment(design, Noise::Grain, 0.0, seed).ratio.excludes_zero(CONFIDENCE));
-    within("Grain control one execution", found, 10.0, 100.0);
-}
-
-/// Negative control: testing after every round, and stopping at the first significant result.
-#[test]
-fn stopping_on_significance_finds_differences_between_identical_arms() {
-    let design = Design { until: Until::Significant, ..METHOD };
-    let found = share(CONTROL, |seed| experiment(design, Noise::Drift, 0.0, seed).ratio.excludes_zero(CONFIDENCE));
-    within("Drift control stopping on significance", found, 10.0, 100.0);
+fn common_mistakes_find_differences_between_identical_arms() {
+    for (name, noise, design) in [
+        ("ABBA", Noise::Stalls, Design { order: Order::Alternating, ..METHOD }),
+        ("one execution", Noise::Grain, Design { executions: Executions::Once, ..METHOD }),
+        ("stopping on significance", Noise::Drift, Design { until: Until::Significant, ..METHOD }),
+    ] {
+        let found = share(CONTROL, |seed| experiment(design, noise, 0.0, seed).ratio.excludes_zero(CONFIDENCE));
+        within(&format!("{noise:?} control {name}"), found, 10.0, 100.0);
+    }
 }
 
 /// All disturbances average out within a session.

@@ -3,6 +3,7 @@
 //! A fifth of them are valid and must mean what was generated. The others are valid ones that are broken at the level
 //! of bytes, tokens or lines, and must be either accepted or refused with one line that names the place.
 
+use crate::random::Random;
 use iotoll_model::plan::parse::{Settings, job_file};
 use iotoll_model::plan::{Access, EngineKind, JobPlan, Order, Phase, Plan, Size, options};
 use iotoll_model::unit::{Bytes, Nanos};
@@ -11,35 +12,10 @@ use std::fmt::Write;
 const FILES: u64 = if crate::ALL { 100_000 } else { 10_000 };
 const FILE_NAME: &str = "generated.fio";
 
-/// Sebastiano Vigna's splitmix64: one word of state, so that a seed reproduces a failing file.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-
-    fn index(&mut self, length: usize) -> usize {
-        self.below(length.max(1) as u64) as usize
-    }
-
-    fn pick<T: Copy>(&mut self, items: &[T]) -> T {
-        items[self.index(items.len())]
-    }
-}
-
 #[test]
 fn generated_files_mean_what_was_generated() {
     for seed in 0..FILES / 5 {
-        let (text, expected) = valid_file(&mut Random(seed));
+        let (text, expected) = valid_file(&mut Random::new(seed));
         match job_file(FILE_NAME, &text, &Settings::default()) {
             Ok(plan) => assert_eq!(plan.phases, expected.phases, "seed {seed}:\n{text}"),
             Err(error) => panic!("seed {seed}: {error}:\n{text}"),
@@ -53,7 +29,7 @@ fn broken_files_are_accepted_or_refused_with_their_place() {
     let settings = Settings { environment: &environment, ..Settings::default() };
     let mut refused = 0;
     for seed in FILES / 5..FILES {
-        let random = &mut Random(seed);
+        let random = &mut Random::new(seed);
         let mut text = valid_file(random).0;
         for _ in 0..=random.below(3) {
             text = mutation(random)(&text, random);

@@ -1,35 +1,7 @@
-//! All fixtures in every format: widths, the lines that matter, and whole texts as snapshots.
+//! What the texts of `format` do not show.
 
 use super::*;
-use crate::text::page::fits_closely;
 use crate::{Format, Ink};
-
-fn terminal(finding: &BlastFinding, columns: usize) -> String {
-    Format::Table.render(finding, Ink::Plain, columns)
-}
-
-#[test]
-fn every_blast_fits_its_page() {
-    for (name, finding) in fixture::all() {
-        for columns in [60, 72, 80, 100, 120, 200] {
-            for ink in [Ink::Plain, Ink::Colour] {
-                let text = Format::Table.render(&finding, ink, columns);
-                assert_eq!(fits_closely(&text, columns), Ok(()), "{name}");
-            }
-        }
-    }
-}
-
-#[test]
-fn blasts_as_they_are_read() {
-    insta::assert_snapshot!("one_at_80", terminal(&fixture::named("one"), 80));
-    insta::assert_snapshot!("methods_at_120", terminal(&fixture::named("methods"), 120));
-    insta::assert_snapshot!("curve_at_100", terminal(&fixture::named("curve"), 100));
-    insta::assert_snapshot!("lossy_at_80", terminal(&fixture::named("lossy"), 80));
-    insta::assert_snapshot!("explained_at_100", terminal(&fixture::named("explained"), 100));
-    insta::assert_snapshot!("empty_at_80", terminal(&fixture::named("empty"), 80));
-    insta::assert_snapshot!("lossy_as_a_mail", Format::Mail.render(&fixture::named("lossy"), Ink::Plain, 72));
-}
 
 #[test]
 fn the_answer_says_which_method_wins_and_whether_that_is_known() {

@@ -30,15 +30,16 @@ pub fn block(finding: &RunFinding) -> Block {
         let mixed = conditions::is_mixed(finding, job);
         let of_one_rate = |text: String| if mixed { number::MISSING.to_owned() } else { text };
         // Of bytes that the user states, the I/Os are unknown.
-        let counted = |text: String| if job.ios == 0 && job.bytes > 0 { number::MISSING.to_owned() } else { text };
+        let counted =
+            |text: String| if job.all.ios == 0 && job.all.bytes > 0 { number::MISSING.to_owned() } else { text };
         let errors = if job.errors == 0 { Tone::Plain } else { Tone::Bad };
         table.row(vec![
             name(job).into(),
             job.engine.as_str().into(),
-            counted(number::count(job.ios)).into(),
-            number::with_unit(BYTES, job.bytes as f64).into(),
-            of_one_rate(counted(number::with_unit(COUNT, job.iops))).into(),
-            of_one_rate(number::bytes_per_second(job.bytes_per_second)).into(),
+            counted(number::count(job.all.ios)).into(),
+            number::with_unit(BYTES, job.all.bytes as f64).into(),
+            of_one_rate(counted(number::with_unit(COUNT, job.all.iops))).into(),
+            of_one_rate(number::bytes_per_second(job.all.bytes_per_second)).into(),
             number::known_significant(job.ios_per_crossing).into(),
             own_cycles(scale, job).into(),
             Cell::new(errors, number::count(job.errors)),
@@ -103,17 +104,13 @@ fn remarks(job: &JobFinding) -> Option<String> {
     if job.errors > 1 {
         parts.push(format!("{} errors", job.errors));
     }
-    parts.extend(job.flushes.map(|flushes| format!("{flushes} flushes, which are not I/Os")));
-    let short = job.read.short.saturating_add(job.write.short).saturating_add(job.trim.short);
-    match job.read.lost.zip(job.write.lost) {
-        Some((read, write)) if read.saturating_add(write) > 0 => {
-            parts.push(format!("{} packets were lost", read.saturating_add(write)));
-        }
-        Some(_) => {}
+    match job.all.lost {
+        Some(0) => {}
+        Some(lost) => parts.push(format!("{lost} packets were lost")),
         None => parts.push("packets lost: unavailable".to_owned()),
     }
-    if short > 0 {
-        parts.push(format!("{short} short I/Os"));
+    if job.all.short > 0 {
+        parts.push(format!("{} short I/Os", job.all.short));
     }
     parts.extend(job.injected_ns.map(|injected| format!("inject_ns={} {}", injected.asked, injected.in_words())));
     (!parts.is_empty()).then(|| format!("{}: {}", job.name, parts.join(", ")))
@@ -163,7 +160,7 @@ pub(super) fn rows(job: &JobFinding) -> Vec<(&'static str, u64, &LatencyFinding)
     let done = directions.into_iter().filter(|(_, direction)| direction.ios > 0);
     let rows: Vec<_> = done.map(|(name, direction)| (name, direction.ios, &direction.latency_ns)).collect();
     // A foreign program may report its I/Os without their direction.
-    if rows.is_empty() && job.ios > 0 { vec![("all", job.ios, &job.latency_ns)] } else { rows }
+    if rows.is_empty() && job.all.ios > 0 { vec![("all", job.all.ios, &job.all.latency_ns)] } else { rows }
 }
 
 /// If the rate stepped (`mixed`), the mean describes no part of the job; a percentile is still one of its I/Os.
@@ -177,7 +174,7 @@ fn cells(label: String, ios: &str, latency: &LatencyFinding, mixed: bool) -> Vec
 
 /// Requested percentiles without a column. fio's default list was not requested.
 fn asked_for(job: &JobFinding) -> Option<String> {
-    let asked = &job.latency_ns.percentiles;
+    let asked = &job.all.latency_ns.percentiles;
     if asked.iter().map(|(percent, _)| *percent).eq(JobPlan::default().reporting.percentiles) {
         return None;
     }
@@ -190,7 +187,7 @@ fn asked_for(job: &JobFinding) -> Option<String> {
 /// The maximum error of percentiles, over all jobs.
 fn exactness(jobs: &[JobFinding]) -> Option<String> {
     let worst =
-        |of: fn(&LatencyFinding) -> Option<f64>| jobs.iter().filter_map(|job| of(&job.latency_ns)).reduce(f64::max);
+        |of: fn(&LatencyFinding) -> Option<f64>| jobs.iter().filter_map(|job| of(&job.all.latency_ns)).reduce(f64::max);
     let mut parts = Vec::new();
     if let Some(fraction) = worst(|latency| latency.bucket_error_fraction) {
         parts.push(format!("percentile error at most {}", tied(&number::percent(fraction))));
@@ -231,8 +228,8 @@ mod tests {
     fn the_error_of_shared_timestamps_is_reported() {
         let mut jobs = fixture::named("two_phases").merged_jobs;
         for (job, mean) in jobs.iter_mut().zip([120.0, 80.0]) {
-            job.latency_ns.stamp_error_mean = Some(mean);
-            job.latency_ns.stamp_error_max = Some(mean * 10.0);
+            job.all.latency_ns.stamp_error_mean = Some(mean);
+            job.all.latency_ns.stamp_error_max = Some(mean * 10.0);
         }
         let text = shown(&jobs);
         assert!(text.contains("timestamps shared by a batch of I/Os are off by up to 120 ns on"), "{text}");

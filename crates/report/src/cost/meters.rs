@@ -17,7 +17,7 @@ pub fn block(finding: &RunFinding, index: usize, phase: &PhaseFinding) -> Block 
     let of_execution = readings.iter().any(|reading| reading.cycles_per_execution.is_some());
     let per = if of_execution { "" } else { "/IO" };
     let values = readings.iter().filter_map(|reading| cost(reading).map(|estimate| estimate.value));
-    let scale = phase.cycles_per_io.or(values.reduce(f64::max)).map(|value| Scale::of(CYCLES, value));
+    let scale = phase.cycles_per_io().or(values.reduce(f64::max)).map(|value| Scale::of(CYCLES, value));
     let drawn = range(readings);
     let mut table = Table::new(vec![
         Column::rows("meter"),
@@ -31,7 +31,7 @@ pub fn block(finding: &RunFinding, index: usize, phase: &PhaseFinding) -> Block 
     // Those without a figure, by their reason.
     let mut silent: Vec<(&str, &str)> = Vec::new();
     for reading in readings {
-        let headline = !phase.known_by_name && phase.headline_meter.as_ref() == Some(&reading.name);
+        let headline = !phase.others.known_by_name && phase.headline_meter.as_ref() == Some(&reading.name);
         let tone = if headline { Tone::Strong } else { Tone::Plain };
         let name = Cell::new(tone, label(&reading.name));
         match (cost(reading), scale) {
@@ -61,12 +61,11 @@ pub fn block(finding: &RunFinding, index: usize, phase: &PhaseFinding) -> Block 
     }
     let mut costs = readings.iter().filter_map(cost).peekable();
     let mut notes = Vec::new();
-    if costs.peek().is_some() && !phase.interval_from.is_empty() {
-        let of_phase = phase.cycles_per_io_low.or(phase.cycles_low);
-        let known = of_phase.is_some() || costs.any(|estimate| estimate.low.is_some());
+    if costs.peek().is_some() && !phase.spread.interval_from.is_empty() {
+        let known = super::has_interval(phase) || costs.any(|estimate| estimate.low.is_some());
         let from = if known { "interval from" } else { "no interval:" };
         let what = if of_execution { "cycles of one execution; " } else { "" };
-        notes.push(Note::remark(format!("{what}{from} {}", phase.interval_from)));
+        notes.push(Note::remark(format!("{what}{from} {}", phase.spread.interval_from)));
     }
     // Where no meter gave the cost, the whole reason is what the reader needs.
     let is_unknown = !readings.iter().any(|reading| whole_machine(reading) && cost(reading).is_some());

@@ -4,6 +4,7 @@ use crate::conditions;
 use crate::document::{Block, Body, Figure, Note, Section, Tone};
 use crate::number::{self, COUNT, CYCLES, NANOS, Scale, Units};
 use model::elided_list::grouped;
+use model::experiment::Metric;
 use model::finding::{PhaseFinding, RunFinding};
 use model::page_cache::CacheState;
 use model::record::Exit;
@@ -18,7 +19,7 @@ pub fn section(finding: &RunFinding, index: usize, phase: &PhaseFinding) -> Sect
         many => format!("Phase {} of {many}: {}", index + 1, phase.jobs.join(", ")),
     };
     let mut figures = Vec::new();
-    if phase.regimes.is_empty() || phase.cycles_per_io.is_some() {
+    if phase.regimes.is_empty() || phase.cycles_per_io().is_some() {
         figures.push(cost(phase));
     }
     figures.push(work(finding, index, phase));
@@ -37,18 +38,13 @@ fn notes(finding: &RunFinding, phase: &PhaseFinding) -> Vec<Note> {
         Note::new(cache_tone(cache.state), sentence(cache))
     }));
     notes.extend(shared(finding, phase).map(Note::remark));
-    let per_io = phase.cycles_per_io.or(phase.cycles).filter(|_| phase.regimes.is_empty());
+    let per_io = phase.cycles_per_io().or(phase.value(Metric::Cycles)).filter(|_| phase.regimes.is_empty());
     if per_io.is_some_and(number::is_about_0) {
         notes.push(Note::remark("≈ 0: below the noise of the background"));
     }
-    if let Some(reason) =
-        phase.context_switches_reason.as_ref().filter(|_| phase.ios.is_some() && phase.regimes.is_empty())
-    {
-        let own = phase.own_context_switches_per_io.map_or_else(String::new, |own| {
-            format!("; the load's own threads make {} per I/O", number::significant(own))
-        });
-        notes.push(Note::remark(format!("Context switches: {reason}{own}")));
-    }
+    let switches = phase.figures.of(Metric::ContextSwitchesPerIo).why_not;
+    let reason = switches.filter(|_| phase.ios.is_some() && phase.regimes.is_empty());
+    notes.extend(reason.map(|reason| Note::remark(format!("Context switches: {reason}"))));
     // A program whose report of its I/Os is missing has no count by it.
     let counted_by = finding.counted_by.iter().filter(|by| phase.ios.is_some() || by.starts_with("nothing"));
     notes.extend(counted_by.map(|counted_by| Note::remark(format!("I/O count: {counted_by}"))));
@@ -81,29 +77,25 @@ fn cache_tone(state: CacheState) -> Tone {
 }
 
 fn cost(phase: &PhaseFinding) -> Vec<Figure> {
-    let cost = [phase.cycles_per_io, phase.cycles_per_io_low, phase.cycles_per_io_high];
-    let per_io = figure("cost of one I/O", CYCLES, "/IO", cost);
+    let of = |metric| phase.figures.of(metric);
+    let per_io = figure("cost of one I/O", CYCLES, "/IO", &of(Metric::CyclesPerIo));
     // With known I/Os, the interval is only shown in cycles per I/O, because that per byte is the same in other units.
-    let byte = [phase.cycles_per_byte, phase.cycles_per_byte_low, phase.cycles_per_byte_high];
-    let byte = if phase.cycles_per_io.is_some() { [phase.cycles_per_byte, None, None] } else { byte };
-    let switches =
-        [phase.context_switches_per_io, phase.context_switches_per_io_low, phase.context_switches_per_io_high];
-    let beside = [
-        figure("cost of one byte", CYCLES, "/byte", byte),
-        figure("context switches", COUNT, " context switches/IO", switches),
-    ];
-    if phase.ios.is_some() || phase.cycles_per_io.is_some() {
+    let byte = figure("cost of one byte", CYCLES, "/byte", &of(Metric::CyclesPerByte));
+    let byte = if phase.cycles_per_io().is_some() { Figure { interval: None, ..byte } } else { byte };
+    let switches = figure("context switches", COUNT, " context switches/IO", &of(Metric::ContextSwitchesPerIo));
+    let beside = [byte, switches];
+    if phase.ios.is_some() || phase.cycles_per_io().is_some() {
         return std::iter::once(per_io).chain(beside).collect();
     }
-    let whole = figure("total cost", CYCLES, "", [phase.cycles, phase.cycles_low, phase.cycles_high]);
+    let whole = figure("cost of one execution", CYCLES, "", &of(Metric::Cycles));
     let beside = beside.into_iter().filter(|_| phase.bytes.is_some());
     [whole, Figure { tone: Tone::Plain, ..per_io }].into_iter().chain(beside).collect()
 }
 
 /// A value with the ends of its interval, which determine the unit if it is unknown or noise hides it. The unit is always shown.
-fn figure(what: &str, units: Units, per: &str, [value, low, high]: [Option<f64>; 3]) -> Figure {
-    let value = value.filter(|value| value.is_finite());
-    let ends = low.zip(high);
+fn figure(what: &str, units: Units, per: &str, known: &model::finding::Figure) -> Figure {
+    let value = known.told().map(|told| told.value).filter(|value| value.is_finite());
+    let ends = known.estimate.and_then(|known| known.ends());
     let widest = ends.map_or(0.0, |(low, high)| low.abs().max(high.abs()));
     let scale = Scale::of(units, value.filter(|value| *value > 0.0).unwrap_or(widest));
     let number = format!("{} {}", number::net(value, |value| scale.cell(value)), scale.unit);
@@ -116,19 +108,20 @@ fn figure(what: &str, units: Units, per: &str, [value, low, high]: [Option<f64>;
 fn work(finding: &RunFinding, index: usize, phase: &PhaseFinding) -> Vec<Figure> {
     let mut chips = Vec::new();
     let steady = phase.has_one_rate();
-    if let Some(iops) = phase.iops.filter(|_| steady) {
+    let [iops, rate] = [Metric::Iops, Metric::BytesPerSecond].map(|rate| phase.value(rate).filter(|_| steady));
+    if let Some(iops) = iops {
         chips.push(number::with_unit(COUNT, iops) + " IOPS" + &conditions::over(finding, phase));
     }
-    if let Some(rate) = phase.bytes_per_second.filter(|_| steady) {
+    if let Some(rate) = rate {
         // Said once, of the first rate.
-        let over = if phase.iops.is_some() { String::new() } else { conditions::over(finding, phase) };
+        let over = if iops.is_some() { String::new() } else { conditions::over(finding, phase) };
         chips.push(number::bytes_per_second(rate) + &over);
     }
     let mut jobs = finding.merged_jobs.iter().filter(|job| job.phase == index);
     if let (Some(job), None, true) = (jobs.next(), jobs.next(), steady) {
         let known = |name: &str, value: Option<f64>| Some(format!("{name} {}", number::with_unit(NANOS, value?)));
-        chips.extend(known("p50", job.latency_ns.p50));
-        chips.extend(known("p99", job.latency_ns.p99));
+        chips.extend(known("p50", job.all.latency_ns.p50));
+        chips.extend(known("p99", job.all.latency_ns.p99));
     }
     if let Some(busy) = phase.busy_cpus {
         chips.push(format!("{} CPUs busy", number::net(Some(busy), number::significant)));

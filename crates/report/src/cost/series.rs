@@ -2,6 +2,7 @@
 
 use crate::document::{Audience, Block, Body, Chart, Mark, Note, Point, Section, Series};
 use crate::number::{self, COUNT};
+use model::experiment::Metric;
 use model::finding::{PhaseFinding, SeriesPoint};
 
 /// Maximum number of points with tooltips; more would overlap.
@@ -11,10 +12,10 @@ const HINTED: usize = 120;
 pub fn section(phase: &PhaseFinding) -> Section {
     let rate = chart(phase, "I/Os per second", |point| point.iops, Vec::new());
     let level = |ends| Mark { upright: Some(ends), ..Mark::default() };
-    let mean = phase.cycles_per_io_low.zip(phase.cycles_per_io_high);
-    let mean = mean.into_iter().chain(phase.cycles_per_io.map(|mean| (mean, mean))).map(level).collect();
-    let cost = chart(phase, "cycles per I/O", |point| point.cycles_per_io, mean);
-    let has_mean = cost.is_some() && phase.cycles_per_io.is_some();
+    let told = phase.told(Metric::CyclesPerIo);
+    let mean = told.and_then(|told| told.ends()).into_iter().chain(told.map(|told| (told.value, told.value)));
+    let cost = chart(phase, "cycles per I/O", |point| point.cycles_per_io, mean.map(level).collect());
+    let has_mean = cost.is_some() && told.is_some();
     let mut charts: Vec<Chart> = rate.into_iter().chain(cost).collect();
     // If I/Os are not counted live, show the load instead.
     if charts.is_empty() {

@@ -6,6 +6,7 @@ use crate::number::{self, CYCLES, Scale};
 use crate::parts::{self, Kind, Part};
 use crate::phrase::tied;
 use model::account::BUSY_OTHERS;
+use model::experiment::Metric;
 use model::finding::{AccountFinding, PhaseFinding, RunFinding};
 use model::record::TaskOwner;
 use model::stats::Estimate;
@@ -17,7 +18,7 @@ const LEAST_SHARE: f64 = 0.01;
 
 /// The accounts of a phase and their sum; on one screen the `most` largest.
 pub fn blocks(phase: &PhaseFinding, suffix: &str, most: usize) -> Vec<Block> {
-    let notes = [per_process(phase), idle_entry(phase), below_zero(phase), modes(phase), gross(phase)];
+    let notes = [per_process(phase), idle_entry(phase), below_zero(phase), gross(phase)];
     let notes: Vec<Note> = notes.into_iter().flatten().collect();
     let block = |accounts: &[AccountFinding], notes: Vec<Note>| {
         Block::new(format!("Where it went{suffix}"), Body::Table(table(phase, accounts))).with(notes)
@@ -38,7 +39,7 @@ pub fn blocks(phase: &PhaseFinding, suffix: &str, most: usize) -> Vec<Block> {
 }
 
 fn table(phase: &PhaseFinding, accounts: &[AccountFinding]) -> Table {
-    let scale = phase.cycles_per_io.map(|total| Scale::of(CYCLES, total));
+    let scale = phase.cycles_per_io().map(|total| Scale::of(CYCLES, total));
     let head = scale.map(|scale| format!("{}/IO", scale.unit));
     let part = |account: &AccountFinding| Part {
         name: account.name.clone(),
@@ -58,9 +59,9 @@ const NOTED: f64 = 0.001;
 /// The events of a phase; nothing if none were counted.
 pub fn events(finding: &RunFinding, phase: &PhaseFinding, suffix: &str) -> Option<Block> {
     let named = |name: &str| finding.events.iter().any(|event| event.named && event.name == name);
-    let events = phase.events_per_io.iter().map(|(name, count)| (name.as_str(), *count, named(name)));
+    let events = phase.counted.per_io.iter().map(|(name, count)| (name.as_str(), *count, named(name)));
     let mut block = parts::events("per I/O", format!("Events per I/O{suffix}"), events.collect())?;
-    block.notes.extend(phase.events_counting_fraction.filter(|part| *part >= NOTED).map(|part| {
+    block.notes.extend(phase.counted.counting_fraction.filter(|part| *part >= NOTED).map(|part| {
         let part = tied(&number::percent(part));
         Note::remark(format!(
             "Exact counts of the whole machine, net of the background, in windows of their own, in which counting took up to {part} of one CPU."
@@ -78,7 +79,7 @@ fn tone(account: &AccountFinding) -> Tone {
 }
 
 fn per_process(phase: &PhaseFinding) -> Option<Note> {
-    let (net, threads) = (phase.cycles_per_io?, phase.thread_cycles_per_io?);
+    let (net, threads) = (phase.cycles_per_io()?, phase.value(Metric::ThreadCyclesPerIo)?);
     let ratio = threads / net;
     // A net cost below the cost of the own threads is caused by the background, and a caveat explains it.
     if !ratio.is_finite() || ratio <= 0.0 || ratio >= 1.0 - NEAR {
@@ -96,10 +97,11 @@ fn per_process(phase: &PhaseFinding) -> Option<Note> {
 /// What the meter of the cost counts as idle although the kernel works.
 fn idle_entry(phase: &PhaseFinding) -> Option<Note> {
     let found = phase.accounts.iter().find_map(|account| Some((account, account.in_all_cycles_per_io?)));
-    let ((account, in_all), meter) = found.zip(phase.headline_meter.as_deref().filter(|_| !phase.known_by_name))?;
-    let scale = Scale::of(CYCLES, phase.cycles_per_io?);
+    let ((account, in_all), meter) =
+        found.zip(phase.headline_meter.as_deref().filter(|_| !phase.others.known_by_name))?;
+    let scale = Scale::of(CYCLES, phase.cycles_per_io()?);
     // Within the error of the better meters of the cost.
-    let counted = (in_all - account.cycles_per_io).abs() < NEAR * phase.cycles_per_io?;
+    let counted = (in_all - account.cycles_per_io).abs() < NEAR * phase.cycles_per_io()?;
     let text = format!(
         "Idle entry and exit took {} in all; {meter} counts {} of them as busy.",
         tied(&format!("{} {}/IO", scale.cell(in_all), scale.unit)),
@@ -116,25 +118,17 @@ fn below_zero(phase: &PhaseFinding) -> Option<Note> {
     below.then(|| Note::remark(text))
 }
 
-/// The fractions of samples in user and kernel mode.
-fn modes(phase: &PhaseFinding) -> Option<Note> {
-    let user = phase.sampled_user_fraction?;
-    let text =
-        format!("samples: {} in user mode, {} in kernel mode", number::percent(user), number::percent(1.0 - user));
-    Some(Note::remark(text))
-}
-
 fn gross(phase: &PhaseFinding) -> Option<Note> {
-    if phase.known_by_name {
+    if phase.others.known_by_name {
         return by_name(phase);
     }
-    let (net, gross, background) = (phase.cycles_per_io?, phase.cycles_per_io_gross?, phase.cycles_per_io_background?);
+    let (net, gross) = (phase.cycles_per_io()?, phase.others.cycles_per_io_gross?);
     let scale = Scale::of(CYCLES, gross);
     let text = format!(
         "gross {} = net {} + the machine's background {} {}/IO",
         scale.cell(gross),
         number::net(Some(net), |net| scale.cell(net)),
-        scale.cell(background),
+        scale.cell(gross - net),
         scale.unit
     );
     Some(Note::remark(text))
@@ -142,16 +136,16 @@ fn gross(phase: &PhaseFinding) -> Option<Note> {
 
 /// What the cost leaves out, and what it would be otherwise.
 fn by_name(phase: &PhaseFinding) -> Option<Note> {
-    let (net, others) = (phase.cycles_per_io?, phase.others_busy_fraction?);
+    let (net, others) = (phase.cycles_per_io()?, phase.others.others_busy_fraction?);
     let scale = Scale::of(CYCLES, net);
-    let before = phase.others_busy_fraction_before.filter(|before| *before > BUSY_OTHERS && *before > others);
+    let before = phase.others.others_busy_fraction_before.filter(|before| *before > BUSY_OTHERS && *before > others);
     let before = before.map(|before| format!(", and {} before and after the load", number::percent(before)));
     let mut text = format!(
         "Other processes used {} of the machine{}; they are left out by their names.",
         number::percent(others),
         before.unwrap_or_default()
     );
-    if let Some(level) = phase.cycles_per_io_by_level {
+    if let Some(level) = phase.others.cycles_per_io_by_level {
         let ends = level.ends().map(|(low, high)| format!(" [{}, {}]", scale.cell(low), scale.cell(high)));
         text += &format!(
             " With the whole background subtracted as a level: {}{} {}/IO.",
@@ -187,23 +181,22 @@ mod tests {
 
     #[test]
     fn a_close_per_process_figure_is_not_reported() {
-        let text = spent(|phase| phase.thread_cycles_per_io = Some(6800.0));
+        let text = spent(|phase| phase.figures.set(Metric::ThreadCyclesPerIo, Some(Estimate::bare(6800.0))));
         assert!(!text.contains("per-process"), "{text}");
     }
 
     #[test]
     fn a_net_cost_that_noise_made_negative_is_about_0() {
         let text = spent(|phase| {
-            phase.cycles_per_io = Some(-0.4);
-            phase.cycles_per_io_gross = Some(2000.0);
-            phase.cycles_per_io_background = Some(2000.4);
+            phase.figures.set(Metric::CyclesPerIo, Some(Estimate::bare(-0.4)));
+            phase.others.cycles_per_io_gross = Some(2000.0);
         });
         assert!(text.contains("gross 2.00 = net ≈ 0 + the machine's background 2.00 kcycles/IO"), "{text}");
     }
 
     #[test]
     fn a_net_cost_below_the_threads_is_left_to_the_caveat() {
-        let text = spent(|phase| phase.thread_cycles_per_io = Some(7600.0));
+        let text = spent(|phase| phase.figures.set(Metric::ThreadCyclesPerIo, Some(Estimate::bare(7600.0))));
         assert!(!text.contains("per-process"), "{text}");
     }
 }

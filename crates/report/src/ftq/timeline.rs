@@ -15,14 +15,13 @@ const FEW_PROBES: usize = 3;
 
 /// Parts of the names of probes, and the colour that they had in Sandia's figures: dirty pages blue, pages in writeback
 /// purple, sleeps black, bytes on the wire green.
-const HUES: [(&str, Hue); 7] = [
+const HUES: [(&str, Hue); 6] = [
     ("dirty", Hue::Blue),
     ("writeback", Hue::Purple),
     ("sleep", Hue::Black),
     ("context_switches", Hue::Black),
     ("net.", Hue::Green),
     ("infiniband", Hue::Green),
-    ("ib.", Hue::Green),
 ];
 
 /// The timeline; empty without readings.

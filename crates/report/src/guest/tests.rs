@@ -1,39 +1,8 @@
-//! All fixtures on a terminal, in a mail and on a page: important lines, widths, and whole texts as snapshots.
+//! All fixtures on a page: what the other formats do not have. `format` has the texts.
 
 use super::*;
 use crate::document::{Row, Table};
-use crate::text::page::fits_closely;
 use crate::{Format, Ink};
-
-fn terminal(finding: &GuestFinding, columns: usize) -> String {
-    Format::Table.render(finding, Ink::Plain, columns)
-}
-
-#[test]
-fn every_measurement_of_guests_fits_its_page() {
-    for (name, finding) in fixture::all() {
-        for columns in [60, 72, 80, 100, 120, 200] {
-            for ink in [Ink::Plain, Ink::Colour] {
-                let text = Format::Table.render(&finding, ink, columns);
-                assert_eq!(fits_closely(&text, columns), Ok(()), "{name}");
-            }
-        }
-    }
-}
-
-#[test]
-fn guests_as_they_are_read() {
-    insta::assert_snapshot!("one_at_80", terminal(&fixture::one(), 80));
-    insta::assert_snapshot!("two_kernels_at_80", terminal(&fixture::two_kernels(), 80));
-    insta::assert_snapshot!("ten_jobs_at_80", terminal(&fixture::ten_jobs(), 80));
-    insta::assert_snapshot!("ten_jobs_at_120", terminal(&fixture::ten_jobs(), 120));
-    insta::assert_snapshot!("sweep_at_80", terminal(&fixture::sweep(), 80));
-    insta::assert_snapshot!("sizes_at_80", terminal(&fixture::sizes(), 80));
-    insta::assert_snapshot!("interrupted_at_80", terminal(&fixture::interrupted(), 80));
-    insta::assert_snapshot!("single_replicate_at_80", terminal(&fixture::single_replicate(), 80));
-    insta::assert_snapshot!("empty_at_80", terminal(&fixture::empty(), 80));
-    insta::assert_snapshot!("two_kernels_as_a_mail", Format::Mail.render(&fixture::two_kernels(), Ink::Plain, 72));
-}
 
 /// Of the page only what the other formats do not have: the folds.
 #[test]

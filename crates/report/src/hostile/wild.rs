@@ -166,8 +166,9 @@ impl<'de> Deserializer<'de> for Wild<'_> {
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        // A finding, a cell, a point and what changed have all their fields.
-        let is_whole = ["schema", "arm", "submitters", "detected"].iter().any(|key| self.value.get(key).is_some());
+        // A finding, a cell, a point, what changed, a phase and a job have all their fields.
+        let is_whole =
+            ["schema", "arm", "submitters", "detected", "wall_seconds"].iter().any(|key| self.value.get(key).is_some());
         visitor.visit_map(Fields(self.fields(!is_whole), None))
     }
 

@@ -7,7 +7,6 @@
 
 use super::mean;
 use crate::basics::quantile;
-use realfft::RealFftPlanner;
 
 /// Probability of finding a period in a series without any, above which nothing is reported.
 pub const FALSE_ALARM: f64 = 1e-4;
@@ -51,16 +50,16 @@ impl Spectrum {
             return None;
         }
         let length = fast_length(values.len());
-        let transform = RealFftPlanner::<f64>::new().plan_fft_forward(length);
         let mean = mean(values);
         let turn = std::f64::consts::TAU / values.len() as f64;
         let hann = |place: usize| 0.5 - 0.5 * (turn * (place as f64 + 0.5)).cos();
         let mut input: Vec<f64> =
             values.iter().enumerate().map(|(place, value)| (value - mean) * hann(place)).collect();
         input.resize(length, 0.0);
-        let mut output = transform.make_output_vec();
-        transform.process(&mut input, &mut output).ok()?;
-        let mut power: Vec<f64> = output.iter().map(|bin| bin.norm_sqr()).collect();
+        let mut output = vec![(0.0, 0.0); length];
+        transform(&input, 1, &mut output);
+        // Those of the upper half repeat the lower one's.
+        let mut power: Vec<f64> = output.iter().take(length / 2 + 1).map(|(re, im)| re * re + im * im).collect();
         whiten(&mut power);
         Some(Self { periods_per_bin: values.len() as f64 / length as f64, power })
     }
@@ -86,6 +85,29 @@ impl Spectrum {
         let (place, sum) = sums.max_by(|(_, one), (_, other)| one.total_cmp(other))?;
         let periods = place as f64 / steps * self.periods_per_bin;
         Some(Comb { periods, harmonics, ln_probability: ln_gamma_tail(harmonics, sum) })
+    }
+}
+
+/// The Fourier transform of every `stride`-th value, which are as many as `output` is long: those of its parts, put together.
+fn transform(values: &[f64], stride: usize, output: &mut [(f64, f64)]) {
+    let times =
+        |(re, im): (f64, f64), (other_re, other_im)| (re * other_re - im * other_im, re * other_im + im * other_re);
+    let length = output.len();
+    let Some(parts) = [5, 3, 2].into_iter().find(|&parts| length > 1 && length.is_multiple_of(parts)) else {
+        return output.iter_mut().zip(values).for_each(|(bin, value)| *bin = (*value, 0.0));
+    };
+    for (first, part) in output.chunks_exact_mut(length / parts).enumerate() {
+        transform(values.get(first * stride..).unwrap_or_default(), stride * parts, part);
+    }
+    let of_parts = output.to_vec();
+    output.fill((0.0, 0.0));
+    for (first, part) in of_parts.chunks_exact(length / parts).enumerate() {
+        let (sin, cos) = (-std::f64::consts::TAU * first as f64 / length as f64).sin_cos();
+        let mut turn = (1.0, 0.0);
+        for (sum, bin) in output.iter_mut().zip(part.iter().cycle()) {
+            let (re, im) = times(*bin, turn);
+            (sum.0, sum.1, turn) = (sum.0 + re, sum.1 + im, times(turn, (cos, sin)));
+        }
     }
 }
 
@@ -164,6 +186,24 @@ mod tests {
             assert!((found / tail - 1.0).abs() < 1e-3, "{shape} {sum}: {found:e}");
         }
         assert!(ln_gamma_tail(32, 1e12) < -9e11);
+    }
+
+    #[test]
+    fn a_transform_has_the_waves_of_its_values() {
+        // 2·cos of 7 turns, and sin of 11, in 60 values.
+        let angle = |turns: f64, place: usize| std::f64::consts::TAU * turns * place as f64 / 60.0;
+        let values: Vec<f64> = (0..60).map(|place| 2.0 * angle(7.0, place).cos() + angle(11.0, place).sin()).collect();
+        let mut found = vec![(0.0, 0.0); 60];
+        transform(&values, 1, &mut found);
+        for (bin, (re, im)) in found.into_iter().enumerate() {
+            let expected = match bin {
+                7 | 53 => (60.0, 0.0),
+                11 => (0.0, -30.0),
+                49 => (0.0, 30.0),
+                _ => (0.0, 0.0),
+            };
+            assert!((re - expected.0).abs() < 1e-9 && (im - expected.1).abs() < 1e-9, "{bin}: {re} {im}");
+        }
     }
 
     #[test]

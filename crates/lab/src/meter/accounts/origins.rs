@@ -9,19 +9,13 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use sys::bpf::{ArrayMap, Assembler, Condition, Error, Helper, Program, Register, Width};
 
-/// What /proc says about a process.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Origin {
-    pub(super) parent: Option<u32>,
-    pub(super) kernel: bool,
-}
-
 /// What was read for processes and interrupts.
 #[derive(Debug)]
 pub(super) struct Origins {
     /// Whether /proc has the same numbers as the kernel: not in another namespace of processes.
     same_numbers: bool,
-    processes: HashMap<u32, Origin>,
+    /// The parent of a process and whether it is a thread of the kernel, as /proc says.
+    processes: HashMap<u32, (Option<u32>, bool)>,
     devices: HashMap<u32, String>,
 }
 
@@ -39,22 +33,22 @@ impl Origins {
     pub(super) fn read_all(&mut self) {
         let processes = if self.same_numbers { numbered(Path::new("/proc")) } else { Vec::new() };
         let known = std::mem::take(&mut self.processes);
-        let origin = |process: u32| Some((process, known.get(&process).copied().or_else(|| Origin::read(process))?));
+        let origin = |process: u32| Some((process, known.get(&process).copied().or_else(|| read(process))?));
         self.processes = processes.into_iter().filter_map(origin).collect();
     }
 
     /// The parent of each process that was read.
     pub(super) fn parents(&self) -> HashMap<u32, u32> {
-        self.processes.iter().filter_map(|(process, origin)| Some((*process, origin.parent?))).collect()
+        self.processes.iter().filter_map(|(process, (parent, _))| Some((*process, (*parent)?))).collect()
     }
 
-    /// The origin of a process. `forked_by` is its parent if it was forked since all were read.
-    pub(super) fn of(&mut self, process: u32, forked_by: Option<u32>) -> Origin {
+    /// Whether a process is a thread of the kernel. `forked_by` is its parent if it was forked since all were read.
+    pub(super) fn is_kernel(&mut self, process: u32, forked_by: Option<u32>) -> bool {
         if let Some(parent) = forked_by {
-            return Origin { parent: Some(parent), kernel: parent == KTHREADD };
+            return parent == KTHREADD;
         }
-        let read = || if self.same_numbers { Origin::read(process) } else { None };
-        *self.processes.entry(process).or_insert_with(|| read().unwrap_or_default())
+        let read = || if self.same_numbers { read(process) } else { None };
+        self.processes.entry(process).or_insert_with(|| read().unwrap_or_default()).1
     }
 
     /// The names of the devices of an interrupt, or its number.
@@ -69,11 +63,8 @@ impl Origins {
     }
 }
 
-impl Origin {
-    fn read(process: u32) -> Option<Self> {
-        let stat = Stat::of(process)?;
-        Some(Self { parent: Some(stat.parent), kernel: stat.is_kernel() })
-    }
+fn read(process: u32) -> Option<(Option<u32>, bool)> {
+    Stat::of(process).map(|stat| (Some(stat.parent), stat.is_kernel()))
 }
 
 /// The highest number of an interrupt; 0 if unknown.
@@ -118,13 +109,12 @@ mod tests {
     #[test]
     fn a_forked_process_has_its_forker_and_a_child_of_kthreadd_is_the_kernels() {
         let mut origins = Origins::new(true);
-        assert_eq!(origins.of(u32::MAX, Some(9)), Origin { parent: Some(9), kernel: false });
-        assert_eq!(origins.of(u32::MAX - 1, Some(KTHREADD)), Origin { parent: Some(KTHREADD), kernel: true });
-        assert_eq!(origins.of(u32::MAX - 2, None), Origin::default());
+        assert!(!origins.is_kernel(u32::MAX, Some(9)) && !origins.is_kernel(u32::MAX - 2, None));
+        assert!(origins.is_kernel(u32::MAX - 1, Some(KTHREADD)));
         origins.read_all();
         assert!(origins.processes.contains_key(&std::process::id()));
         let mut elsewhere = Origins::new(false);
         elsewhere.read_all();
-        assert_eq!(elsewhere.of(std::process::id(), None), Origin::default());
+        assert!(!elsewhere.is_kernel(KTHREADD, None));
     }
 }

@@ -79,7 +79,7 @@ fn a_spinning_thread_has_its_time() {
     let task = times.tasks.iter().find(|task| task.name == "spinner").unwrap();
     if accounts.own_process() == std::process::id() {
         assert_eq!((task.process, task.thread), (std::process::id(), thread));
-        assert!(task.parent.is_some());
+        assert!(times.parents.contains_key(&task.process));
         assert!(times.tasks.iter().any(|task| task.kernel_thread), "{times:?}");
     }
     assert!(!task.kernel_thread);
@@ -135,8 +135,9 @@ fn a_child_that_ended_is_known_with_its_parents() {
     assert!(status.success());
     let times = accounts.read().unwrap();
     let task = |process| times.tasks.iter().find(|task| task.process == process);
-    let parent = |child: &TaskUse| child.parent.and_then(task);
-    let is_ours = |child: &&TaskUse| parent(child).is_some_and(|task| task.parent == Some(accounts.own_process()));
+    let parent = |child: &TaskUse| times.parents.get(&child.process).and_then(|parent| task(*parent));
+    let us = accounts.own_process();
+    let is_ours = |child: &&TaskUse| parent(child).is_some_and(|task| times.parents.get(&task.process) == Some(&us));
     let child = times.tasks.iter().filter(|task| task.name == "sh").find(is_ours).unwrap();
     assert!(child.nanos > Nanos::from_millis(1), "{child:?}");
     assert_eq!(parent(child).map(|parent| parent.name.as_str()), Some("sh"));

@@ -13,7 +13,6 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::io::Read;
-use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -327,8 +326,8 @@ impl Processes {
         }
     }
 
-    /// The function at a place, and bytes from its begin.
-    pub fn function(&self, place: Place) -> (Function, u64) {
+    /// The function at a place.
+    pub fn function(&self, place: Place) -> Function {
         let file = place.file.and_then(|file| self.files.get(file));
         let function = |name: String, module: &str, file: &str, begin: u64| Function {
             name,
@@ -337,12 +336,11 @@ impl Processes {
             file: file.to_owned(),
             begin,
         };
-        let Some(file) = file else { return (function(NO_FILE.to_owned(), "", "", 0), 0) };
+        let Some(file) = file else { return function(NO_FILE.to_owned(), "", "", 0) };
         let program = self.program(file);
-        let at = program.address(place.offset).unwrap_or(0);
         match program.function(place.offset) {
-            Some((name, begin)) => (function(name.to_owned(), &file.name, &file.path, begin), at.saturating_sub(begin)),
-            None => (function(format!("[{}]", file.name), &file.name, &file.path, 0), at),
+            Some((name, begin)) => function(name.to_owned(), &file.name, &file.path, begin),
+            None => function(format!("[{}]", file.name), &file.name, &file.path, 0),
         }
     }
 }
@@ -354,16 +352,6 @@ fn directory(process: u32) -> PathBuf {
 /// A path as a process sees it.
 fn rooted(process: u32, path: &str) -> PathBuf {
     PathBuf::from(format!("/proc/{process}/root{path}"))
-}
-
-impl Processes {
-    /// The bytes of the function at a place, its address in the file, and the program.
-    pub(super) fn code(&self, place: Place) -> Option<(Vec<u8>, u64, &Program)> {
-        let file = self.files.get(place.file?)?;
-        let program = self.program(file);
-        let extent = program.extent(place.offset)?;
-        Some((file.contents.part(&extent)?, program.address(extent.start)?, program))
-    }
 }
 
 impl Process {
@@ -431,22 +419,6 @@ impl Contents {
             Self::Of(file) => at_most(At { file, offset: 0 }, LONGEST_FILE).map_err(|error| error.to_string()),
             Self::Bytes(bytes) => Ok(bytes.clone()),
             Self::Unknown => Ok(Vec::new()),
-        }
-    }
-
-    /// The bytes of a function.
-    fn part(&self, extent: &Range<u64>) -> Option<Vec<u8>> {
-        /// Longer ones have more instructions than are listed.
-        const LONGEST: u64 = 1 << 20;
-        let length = extent.end.checked_sub(extent.start).filter(|length| *length <= LONGEST)?;
-        let mut bytes = vec![0; usize::try_from(length).ok()?];
-        match self {
-            Self::Of(file) => file.read_exact_at(&mut bytes, extent.start).ok().map(|()| bytes),
-            Self::Bytes(all) => {
-                let [begin, end] = [extent.start, extent.end].map(|offset| usize::try_from(offset).ok());
-                all.get(begin?..end?).map(<[u8]>::to_vec)
-            }
-            Self::Unknown => None,
         }
     }
 }

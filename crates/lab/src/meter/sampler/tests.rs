@@ -96,11 +96,11 @@ fn softirqs_are_known_by_their_handlers() {
 /// A compiler was interrupted while it read: neither its functions nor those of the interrupt have called the softirq.
 #[test]
 fn the_stack_of_a_softirq_begins_at_its_handler() {
-    let function = |name: &str| (Function { name: name.to_owned(), kernel: true, ..Function::default() }, 0);
-    let mut kernel: Vec<(Function, u64)> =
+    let function = |name: &str| Function { name: name.to_owned(), kernel: true, ..Function::default() };
+    let mut kernel: Vec<Function> =
         ["tcp_v4_rcv", "net_rx_action", "handle_softirqs", "irq_exit_rcu", "vfs_read"].map(function).to_vec();
     begin_at_softirq(&mut kernel);
-    let names: Vec<&str> = kernel.iter().map(|(function, _)| function.name.as_str()).collect();
+    let names: Vec<&str> = kernel.iter().map(|function| function.name.as_str()).collect();
     assert_eq!(names, ["tcp_v4_rcv", "net_rx_action"]);
 }
 

@@ -210,31 +210,16 @@ fn dominated(cells: &[CellFinding], compared: &[Comparison], targets: &[Metric],
     let (cell, metric, most): (&CellFinding, Metric, &Dominated) =
         found.max_by(|(_, _, one), (_, _, other)| one.unit.part.total_cmp(&other.unit.part))?;
     let place = Cell { values: cell.cell.clone() }.to_string();
+    let [numerator, denominator] = metric.counts();
     let message = format!(
         "round {} has {:.0} % of the {} of {}{}: the mean depends on it, and there are too few such rounds to estimate how often they occur; run longer",
         skipped + most.unit.place + 1,
         most.unit.part * 100.0,
-        sum_of(metric, most.unit.of_denominator),
+        if most.unit.of_denominator { denominator } else { numerator },
         if most.is_baseline { "the baseline" } else { cell.arm.as_str() },
         if place.is_empty() { String::new() } else { format!(" at {place}") },
     );
     Some(Warning::new(Code::OneUnitCarriesTheMean, message))
-}
-
-/// What the numerator or the denominator of a metric counts.
-fn sum_of(metric: Metric, is_denominator: bool) -> &'static str {
-    let (numerator, denominator) = match metric {
-        Metric::CyclesPerIo => ("cycles", "I/Os"),
-        Metric::CyclesPerByte => ("cycles", "bytes"),
-        Metric::Cycles => ("cycles", "executions"),
-        Metric::Seconds => ("time", "executions"),
-        Metric::Iops => ("I/Os", "time"),
-        Metric::BytesPerSecond => ("bytes", "time"),
-        Metric::ContextSwitchesPerIo => ("context switches", "I/Os"),
-        Metric::ThreadCyclesPerIo => ("cycles of its threads", "I/Os"),
-        Metric::LatencyMean | Metric::LatencyP50 | Metric::LatencyP99 | Metric::LatencyP999 => ("latency", "I/Os"),
-    };
-    if is_denominator { denominator } else { numerator }
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@
 //! workload is taken off each account by itself.
 
 use crate::account::named::{
-    AccountKey, ByAccount, IDLE_ENTRY, LEAST_SHARE, SMALL, as_peer, by_account, in_words, is_of_the_load, peers,
+    AccountKey, ByAccount, IDLE_ENTRY, LEAST_SHARE, SMALL, as_peer, by_account, in_words, is_of_the_load, others_of,
+    peers,
 };
 use crate::account::{AccountKind, Accounts, TaskOwner};
 use crate::finding::AccountFinding;
@@ -38,25 +39,39 @@ fn windows_of(
     })
 }
 
-/// The rates of all accounts in some stretches; `None` if none were kept.
-pub(in crate::study) fn rates(stretches: &[Stretch], interval: Option<IoInterval>) -> Option<ByAccount> {
-    let windows =
-        || stretches.iter().flat_map(|stretch| windows_of(stretch, interval)).map(|(_, _, accounts)| accounts);
-    let passed: f64 = windows().map(|accounts| accounts.passed_nanos.as_f64()).sum();
-    let mut rates = ByAccount::new();
-    for (key, spent) in windows().flat_map(by_account) {
-        let rate = rates.entry(key).or_default();
-        rate.time += spent.time / passed;
-        rate.count += spent.count / passed;
+/// The rates of all accounts in these windows; `None` without one.
+fn rates_in<'a>(windows: impl Iterator<Item = &'a Accounts>) -> Option<ByAccount> {
+    let (mut rates, mut passed) = (ByAccount::new(), 0.0);
+    for accounts in windows {
+        passed += accounts.passed_nanos.as_f64();
+        for (key, spent) in by_account(accounts) {
+            let rate = rates.entry(key).or_default();
+            rate.time += spent.time;
+            rate.count += spent.count;
+        }
+    }
+    for rate in rates.values_mut() {
+        rate.time /= passed;
+        rate.count /= passed;
     }
     (passed > 0.0).then_some(rates)
+}
+
+/// Those of stretches without the workload.
+pub(in crate::study) fn rates(stretches: &[Stretch]) -> Option<ByAccount> {
+    rates_in(stretches.iter().flat_map(|stretch| windows_of(stretch, None)).map(|(_, _, accounts)| accounts))
+}
+
+/// Those while the load ran.
+fn rates_beside<'a>(executions: impl Iterator<Item = &'a Execution>) -> Option<ByAccount> {
+    let windows = executions.flat_map(|execution| windows_of(&execution.stretch, execution.io_interval));
+    rates_in(windows.map(|(_, _, accounts)| accounts))
 }
 
 /// The accounts of each window of an execution, net of their rates. By name, nothing serves the load for less than no time: where an account
 /// had more without the load, as the writeback of what an earlier load left behind, what it had beside the load is all that is taken off.
 fn net_of<'a>(execution: &'a Execution, rates: &BackgroundRates, by_name: bool) -> Vec<Kept<'a>> {
-    let (interval, stretch) = (execution.io_interval, &execution.stretch);
-    let beside = by_name.then(|| self::rates(std::slice::from_ref(stretch), interval)).flatten().unwrap_or_default();
+    let beside = by_name.then(|| rates_beside(std::iter::once(execution))).flatten().unwrap_or_default();
     let net = |(before, after, accounts): (&'a Snapshot, &'a Snapshot, &'a Accounts)| {
         let mut net = by_account(accounts);
         let (passed, peers) = (accounts.passed_nanos.as_f64(), peers(accounts));
@@ -71,7 +86,7 @@ fn net_of<'a>(execution: &'a Execution, rates: &BackgroundRates, by_name: bool) 
         }
         Kept { before, after, net }
     };
-    windows_of(stretch, interval).map(net).collect()
+    windows_of(&execution.stretch, execution.io_interval).map(net).collect()
 }
 
 impl Kept<'_> {
@@ -87,39 +102,29 @@ impl Kept<'_> {
             done: done_between(self.before, self.after),
         }
     }
+
+    /// The window, with the cycles of what belongs to the load by its name.
+    fn of_the_load(&self, context: &Context) -> Window {
+        let of_the_load = self.net.iter().filter(|(key, _)| is_of_the_load(key));
+        let nanos: f64 = of_the_load.map(|(_, spent)| spent.time).sum();
+        self.window(context, nanos / 1e9 * context.clock.0)
+    }
 }
 
 /// Windows with the cycles of the load alone, known by its name.
 pub(in crate::study) fn of_the_load(execution: &Execution, rates: &BackgroundRates) -> Vec<Window> {
-    let context = &rates.context;
-    let window = |kept: &Kept| {
-        let of_the_load = kept.net.iter().filter(|(key, _)| is_of_the_load(key));
-        let nanos: f64 = of_the_load.map(|(_, spent)| spent.time).sum();
-        kept.window(context, nanos / 1e9 * context.clock.0)
-    };
-    net_of(execution, rates, true).iter().map(window).collect()
+    net_of(execution, rates, true).iter().map(|kept| kept.of_the_load(&rates.context)).collect()
 }
 
 /// Windows without a load, with the cycles of what serves a load too and is charged to it net of its rate here.
 pub(in crate::study) fn shared(stretch: &Stretch, context: &Context) -> Vec<Window> {
-    let window = |(before, after, accounts): (&Snapshot, &Snapshot, &Accounts)| {
-        let kept = Kept { before, after, net: by_account(accounts) };
-        let shared = kept.net.iter().filter(|(key, _)| is_of_the_load(key));
-        let nanos: f64 = shared.map(|(_, spent)| spent.time).sum();
-        kept.window(context, nanos / 1e9 * context.clock.0)
-    };
-    windows_of(stretch, None).map(window).collect()
+    let kept = |(before, after, accounts)| Kept { before, after, net: by_account(accounts) };
+    windows_of(stretch, None).map(|window| kept(window).of_the_load(context)).collect()
 }
 
 /// The part of the machine's time that other processes used while the load ran, which it does not wake; `None` without accounts.
 pub(in crate::study) fn others_part(executions: &[Execution]) -> Option<f64> {
-    let windows = executions.iter().flat_map(|execution| windows_of(&execution.stretch, execution.io_interval));
-    let (mut others, mut passed) = (0.0, 0.0);
-    for (_, _, accounts) in windows {
-        others += accounts.others_part() * accounts.passed_nanos.as_f64();
-        passed += accounts.passed_nanos.as_f64();
-    }
-    (passed > 0.0).then(|| others / passed)
+    Some(others_of(&rates_beside(executions.iter())?))
 }
 
 /// The other processes that used most while the load ran, by name.

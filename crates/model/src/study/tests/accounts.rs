@@ -52,7 +52,7 @@ fn exact_accounts_are_shares_of_the_cost_net_of_the_background() {
     };
     let found = study(&record(vec![background.clone(), background], vec![execution]));
     let phase = &found.phases[0];
-    let net = phase.cycles_per_io.unwrap();
+    let net = phase.cycles_per_io().unwrap();
     // 134 − 12 ms of two CPUs for 1000 I/Os.
     assert!((net / (122e6 * CLOCK / 1e9 / 1000.0) - 1.0).abs() < 0.01, "{net}");
     let told: Vec<_> =
@@ -100,7 +100,7 @@ fn work_that_is_only_counted_in_total_is_divided_over_the_measured_time() {
     let found = study(&record(vec![stretch(NOTHING, &[])], vec![execution]));
     let phase = &found.phases[0];
     let truth = 100e6 * CLOCK / 1e9 / 1000.0;
-    for cost in [phase.cycles_per_io_by_level, phase.cycles_per_io_by_name] {
+    for cost in [phase.others.cycles_per_io_by_level, phase.others.cycles_per_io_by_name] {
         assert!((cost.unwrap().value / truth - 1.0).abs() < 0.01, "{cost:?} {truth}");
     }
 }
@@ -116,7 +116,7 @@ fn what_accounts_add_to_a_cost_by_name_is_told_where_it_is_much() {
             Execution { jobs: vec![job(30 * ios)], stretch: stretch(load, &[own, daemon]), ..Execution::default() };
         let background = stretch(Happening { busy: 60_000_000, ..NOTHING }, &[daemon]);
         let found = study(&record(vec![background.clone(), background], vec![execution]));
-        assert!(found.phases[0].known_by_name);
+        assert!(found.phases[0].others.known_by_name);
         let told = found.head.warnings.iter().find(|warning| warning.code == Code::BusyBackground);
         told.map(|warning| warning.message.clone()).unwrap()
     };
@@ -138,8 +138,8 @@ fn work_of_the_kernel_that_the_load_ends_is_no_negative_cost_by_name() {
     let execution = Execution { jobs: vec![job(30_000)], stretch, ..Execution::default() };
     let found = study(&record(vec![background.clone(), background], vec![execution]));
     let phase = &found.phases[0];
-    assert!(phase.known_by_name);
+    assert!(phase.others.known_by_name);
     let own = 40e6 * CLOCK / 1e9 / 1000.0;
-    assert!((phase.cycles_per_io.unwrap() / own - 1.0).abs() < 0.01, "{:?}", phase.cycles_per_io);
+    assert!((phase.cycles_per_io().unwrap() / own - 1.0).abs() < 0.01, "{:?}", phase.cycles_per_io());
     assert!(phase.accounts.iter().all(|account| account.cycles_per_io >= 0.0), "{:?}", phase.accounts);
 }

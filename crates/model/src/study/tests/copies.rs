@@ -21,11 +21,11 @@ fn copies_of_one_job_are_merged_and_jobs_of_one_name_are_not() {
         let finding = two_jobs(group_reporting);
         assert_eq!(finding.jobs.len(), apart);
         let [three, four] = finding.merged_jobs.as_slice() else { panic!("{:?}", finding.merged_jobs) };
-        assert_eq!((three.copies, three.ios, three.bytes), (3, 3 * 941, 3 * 941 * 4096));
-        assert_eq!((four.copies, four.ios, four.wall_seconds, four.iops), (4, 4 * 941, 2.0, 2.0 * 941.0));
-        assert!(four.latency_ns.p99.is_some() && !has(&finding, Code::FewSamples), "{:?}", finding.head.warnings);
+        assert_eq!((three.copies, three.all.ios, three.all.bytes), (3, 3 * 941, 3 * 941 * 4096));
+        assert_eq!((four.copies, four.all.ios, four.wall_seconds, four.all.iops), (4, 4 * 941, 2.0, 2.0 * 941.0));
+        assert!(four.all.latency_ns.p99.is_some() && !has(&finding, Code::FewSamples), "{:?}", finding.head.warnings);
     }
-    assert!(two_jobs(false).jobs.iter().all(|copy| copy.latency_ns.p99.is_none() && copy.copies == 1));
+    assert!(two_jobs(false).jobs.iter().all(|copy| copy.all.latency_ns.p99.is_none() && copy.copies == 1));
 }
 
 #[test]

@@ -1,33 +1,21 @@
 //! How often intervals contain the truth, over simulated noisy records.
 
 use super::*;
+use rand_distr::{Distribution, StandardNormal};
+use rand_pcg::Pcg64Mcg;
 
-/// Splitmix64 and Box–Muller, so that the calibration needs no dependency and repeats exactly.
-struct Noise(u64);
-
-impl Noise {
-    fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((word ^ (word >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    fn normal(&mut self) -> f64 {
-        let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
-        radius * (std::f64::consts::TAU * self.uniform()).cos()
-    }
+fn normal(noise: &mut Pcg64Mcg) -> f64 {
+    StandardNormal.sample(noise)
 }
 
 /// The fraction of `records` whose interval contains the truth, for a load that keeps one CPU busy on a background that
 /// varies by a fifth of itself. `speed` gives the relative error of each window's cost.
-fn coverage(records: u32, seed: u64, mut speed: impl FnMut(&mut Noise) -> f64) -> f64 {
-    let mut noise = Noise(seed);
+fn coverage(records: u32, seed: u64, mut speed: impl FnMut(&mut Pcg64Mcg) -> f64) -> f64 {
+    let mut noise = Pcg64Mcg::new(seed.into());
     let truth = 100_000.0;
     let mut held = 0;
     for _ in 0..records {
-        let anyway = |noise: &mut Noise| (10e6 * (1.0 + 0.2 * noise.normal()).max(0.0)) as u64;
+        let anyway = |noise: &mut Pcg64Mcg| (10e6 * (1.0 + 0.2 * normal(noise)).max(0.0)) as u64;
         let mut background = || {
             let mut idle = Machine::begin(Mode::Quiet);
             (0..7).for_each(|_| idle.pass(Happening { busy: anyway(&mut noise), ..NOTHING }, Mode::Quiet));
@@ -45,7 +33,7 @@ fn coverage(records: u32, seed: u64, mut speed: impl FnMut(&mut Noise) -> f64) -
         }
         let finding = study(&record(background, vec![execution(load.stretch(), ios)]));
         let phase = &finding.phases[0];
-        let (low, high) = (phase.cycles_per_io_low.unwrap(), phase.cycles_per_io_high.unwrap());
+        let (low, high) = phase.told(Metric::CyclesPerIo).unwrap().ends().unwrap();
         held += u32::from(low <= truth && truth <= high);
     }
     f64::from(held) / f64::from(records)
@@ -55,7 +43,7 @@ fn coverage(records: u32, seed: u64, mut speed: impl FnMut(&mut Noise) -> f64) -
 /// standard errors are 1.5 %), and for the correction for neighbours with similar errors, which only widens.
 #[test]
 fn intervals_have_their_coverage() {
-    let found = coverage(2000, 2026, |noise| 0.05 * noise.normal());
+    let found = coverage(2000, 2026, |noise| 0.05 * normal(noise));
     assert!((0.93..=0.975).contains(&found), "{found}");
 }
 
@@ -66,8 +54,8 @@ fn intervals_have_their_coverage_when_the_speed_wanders() {
     let mut wander = 0.0;
     let found = coverage(2000, 11, |noise| {
         let forgets = (-0.1f64 / 0.5).exp();
-        wander = wander * forgets + 0.03 * (1.0 - forgets * forgets).sqrt() * noise.normal();
-        wander + 0.03 * noise.normal()
+        wander = wander * forgets + 0.03 * (1.0 - forgets * forgets).sqrt() * normal(noise);
+        wander + 0.03 * normal(noise)
     });
     assert!((0.92..=0.97).contains(&found), "{found}");
 }

@@ -66,16 +66,16 @@ fn counts_are_divided_by_the_work_of_their_own_time_net_of_the_background() {
     let background = vec![stretch(NOTHING, ANYWAY), stretch(NOTHING, ANYWAY)];
     let found = studied(background, execution(stretch(LOAD, COUNTED), 36_000));
     let phase = &found.phases[0];
-    let names: Vec<&str> = phase.events_per_io.keys().map(String::as_str).collect();
+    let names: Vec<&str> = phase.counted.per_io.keys().map(String::as_str).collect();
     assert_eq!(names, ["block:block_rq_issue", SWITCH, READ], "what is not known is missing");
     for (name, truth) in [(SWITCH, 2.0), (READ, 1.0), ("block:block_rq_issue", 0.5)] {
-        assert_near(phase.events_per_io.get(name), truth);
+        assert_near(phase.counted.per_io.get(name), truth);
     }
     // Windows of 80 of 100 ms: 3100 and 500 counts of 30 ns.
-    let part = phase.events_counting_fraction.unwrap();
+    let part = phase.counted.counting_fraction.unwrap();
     assert!((part - 3600.0 * 0.8 * 30.0 / (2.0 * 80e6)).abs() < 1e-9, "{part}");
     assert_eq!((found.events.len(), found.events[3].reason.as_deref()), (4, Some("the kernel lacks it")));
-    assert!(phase.events_reason.is_none());
+    assert!(phase.counted.reason.is_none());
 }
 
 /// The mean rate of a load that counting slows is not reached in these windows.
@@ -93,7 +93,7 @@ fn where_work_is_only_counted_in_total_the_interval_contains_what_counting_slows
         // A tenth more than in the windows of events.
         let jobs = vec![JobRecord { wall_nanos, ..job(39_600_000) }];
         let execution = Execution { jobs, stretch: whole, ..Execution::default() };
-        studied(vec![stretch(NOTHING, ANYWAY)], execution).phases[0].events_per_io[READ]
+        studied(vec![stretch(NOTHING, ANYWAY)], execution).phases[0].counted.per_io[READ]
     };
     assert_near(Some(&with(false)), 1.0);
     let blurred = with(true);
@@ -106,8 +106,8 @@ fn without_their_windows_there_are_no_events_and_the_sheet_says_why() {
     let reason = |background, stretch| {
         let found = studied(background, execution(stretch, 36_000));
         let phase = &found.phases[0];
-        assert!(phase.events_per_io.is_empty());
-        let reason = phase.events_reason.clone().unwrap();
+        assert!(phase.counted.per_io.is_empty());
+        let reason = phase.counted.reason.clone().unwrap();
         let told = |warning: &&Warning| warning.code == Code::Unknown && warning.message.contains(&reason);
         assert!(found.head.warnings.iter().any(|warning| told(&warning)), "{:?}", found.head.warnings);
         reason
@@ -117,14 +117,14 @@ fn without_their_windows_there_are_no_events_and_the_sheet_says_why() {
     let mut record = record(background(), vec![execution(stretch(LOAD, COUNTED), 36_000)]);
     record.events = Some(Events { reason: Some("no right".to_owned()), ..Events::default() });
     let found = study(&record);
-    assert_eq!(found.phases[0].events_reason.as_deref(), Some("no right"));
+    assert_eq!(found.phases[0].counted.reason.as_deref(), Some("no right"));
     assert!(
         !found.head.warnings.iter().any(|warning| warning.message.contains("no right")),
         "the user asked for nothing"
     );
     let lacking = Event { name: "hw:cycles".to_owned(), named: false, set: Reading::unavailable("no counters") };
     record.events = Some(Events { asked: true, events: vec![lacking], ..Events::default() });
-    assert_eq!(study(&record).phases[0].events_reason.as_deref(), Some("no counters"));
+    assert_eq!(study(&record).phases[0].counted.reason.as_deref(), Some("no counters"));
 }
 
 #[test]
@@ -138,8 +138,8 @@ fn only_counts_within_the_time_of_io_count() {
     let io_interval = Some(IoInterval { begin_nanos, end_nanos });
     let execution = Execution { io_interval, ..execution(whole, 36_000) };
     let found = studied(vec![stretch(NOTHING, ANYWAY)], execution);
-    assert_near(found.phases[0].events_per_io.get(SWITCH), 2.0);
-    assert!(!found.phases[0].events_per_io.contains_key("syscalls:mmap"));
+    assert_near(found.phases[0].counted.per_io.get(SWITCH), 2.0);
+    assert!(!found.phases[0].counted.per_io.contains_key("syscalls:mmap"));
 }
 
 /// Windows that count switches see ten times as many as the others: a sheet has one figure, that of the undisturbed windows.
@@ -149,14 +149,10 @@ fn context_switches_are_one_figure() {
     let one = |background| {
         let found = studied(vec![background], execution(stretch(LOAD, disturbed), 36_000));
         let phase = &found.phases[0];
-        let of_event = phase.events_per_io[SWITCH];
-        assert!(phase.context_switches_per_io.is_none_or(|value| value == of_event.value));
-        assert_eq!(
-            (of_event.low, of_event.high),
-            (phase.context_switches_per_io_low, phase.context_switches_per_io_high)
-        );
-        assert!(phase.events_per_io.contains_key(READ));
-        phase.context_switches_per_io
+        let of_event = phase.counted.per_io[SWITCH];
+        assert_eq!(phase.figures.of(Metric::ContextSwitchesPerIo).estimate, Some(of_event));
+        assert!(phase.counted.per_io.contains_key(READ));
+        phase.value(Metric::ContextSwitchesPerIo)
     };
     assert!((one(stretch(NOTHING, ANYWAY)).unwrap() - 2.0).abs() < 1e-9);
     assert_eq!(one(stretch(LOAD, ANYWAY)), None, "the background has as many");

@@ -5,7 +5,7 @@ use crate::account::{AccountKind, TaskOwner};
 use crate::events::{Event, Events};
 use crate::hostile::{Vandal, changes};
 use crate::probe::{Probe, Readings};
-use crate::profile::{Function, Instruction, Listing, Profile, Stack};
+use crate::profile::{Function, Profile, Stack};
 use crate::record::Record;
 
 fn profile(samples: u64) -> Profile {
@@ -18,15 +18,10 @@ fn profile(samples: u64) -> Profile {
         whole: true,
         samples,
     };
-    let instructions = vec![Instruction { function: 0, offset: 4, samples }];
-    let listings = vec![Listing { function: 0, lines: vec![(0, "syscall".to_owned()), (2, "ret".to_owned())] }];
-    let functions = vec![function];
     Profile {
         period_nanos: Nanos(1_000_000),
-        functions,
+        functions: vec![function],
         stacks: vec![stack],
-        instructions,
-        listings,
         lost: 1,
         ..Profile::default()
     }

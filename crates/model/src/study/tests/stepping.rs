@@ -39,10 +39,13 @@ fn cold_and_warm_regimes_have_separate_costs_and_no_mean() {
     let near = |found: Option<f64>, expected: f64| assert!((found.unwrap() / expected - 1.0).abs() < 1e-9, "{found:?}");
     near(cold.iops, 10_000.0);
     near(warm.iops, 1_000_000.0);
-    near(cold.cycles_per_io, 100_000.0);
-    near(warm.cycles_per_io, 2_000.0);
+    near(cold.cycles_per_io.map(|it| it.value), 100_000.0);
+    near(warm.cycles_per_io.map(|it| it.value), 2_000.0);
     assert_eq!((cold.from_storage_fraction, warm.from_storage_fraction), (Some(1.0), Some(0.0)));
-    assert_eq!((phase.cycles_per_io, phase.cycles_per_byte, finding.jobs[0].cycles_per_io), (None, None, None));
+    assert_eq!(
+        (phase.cycles_per_io(), phase.value(Metric::CyclesPerByte), finding.jobs[0].cycles_per_io),
+        (None, None, None)
+    );
     assert!(phase.by_meter.values().all(Option::is_none) && phase.accounts.is_empty());
     let first = &finding.head.warnings[0];
     assert_eq!(first.code, Code::TwoRegimes);
@@ -65,7 +68,7 @@ fn a_steady_load_has_no_regimes_and_keeps_its_mean() {
         }
         let finding = study(&record);
         let phase = &finding.phases[0];
-        assert!(phase.regimes.is_empty() && phase.cycles_per_io.is_some(), "{:?}", phase.regimes);
+        assert!(phase.regimes.is_empty() && phase.cycles_per_io().is_some(), "{:?}", phase.regimes);
         assert_eq!(phase.page_cache.as_ref().unwrap().state, state);
         assert!(!has(&finding, Code::TwoRegimes));
     }
@@ -84,7 +87,7 @@ fn work_of_others_for_a_load_makes_it_a_different_load() {
     let phase = &finding.phases[0];
     let [first, last] = phase.regimes.as_slice() else { panic!("{:?}", phase.regimes) };
     assert_eq!(first.thread_cycles_per_io, last.thread_cycles_per_io);
-    assert_eq!(phase.cycles_per_io, None, "{:?}", phase.regimes);
+    assert_eq!(phase.cycles_per_io(), None, "{:?}", phase.regimes);
     assert!(finding.head.warnings[0].message.contains("no single mean"), "{}", finding.head.warnings[0].message);
 }
 
@@ -115,7 +118,7 @@ fn a_command_that_reads_the_disk_at_first_keeps_its_mean_with_a_caveat() {
     assert_eq!(phase.regimes.len(), 2, "{:?}", phase.regimes);
     assert!(phase.regimes.iter().all(|regime| regime.iops.is_none() && regime.cycles_per_io.is_none()));
     assert!(phase.regimes[0].storage_bytes_per_second.unwrap() > 1e7);
-    assert!(phase.cycles_per_io.is_some());
+    assert!(phase.cycles_per_io().is_some());
     assert!(has(&finding, Code::TwoRegimes));
     let part = phase.page_cache.as_ref().unwrap().reads_from_storage_fraction.unwrap();
     assert!((part - 8_000.0 / 2_208_000.0).abs() < 1e-6, "{part}");
@@ -143,9 +146,10 @@ fn an_execution_that_reads_the_disk_among_warm_ones_is_a_regime() {
     );
     assert_eq!((cold.from_storage_fraction, warm.from_storage_fraction), (Some(1.0), Some(0.0)));
     assert!(
-        (cold.cycles_per_io.unwrap() - 100_000.0).abs() < 1e-6 && (warm.cycles_per_io.unwrap() - 2000.0).abs() < 1e-6
+        (cold.cycles_per_io.unwrap().value - 100_000.0).abs() < 1e-6
+            && (warm.cycles_per_io.unwrap().value - 2000.0).abs() < 1e-6
     );
-    assert_eq!(phase.cycles_per_io, None);
+    assert_eq!(phase.cycles_per_io(), None);
     assert!(
         finding.head.warnings[0].message.contains("execution 1 100 %, executions 2 to 3 0 %"),
         "{:?}",
@@ -153,11 +157,11 @@ fn an_execution_that_reads_the_disk_among_warm_ones_is_a_regime() {
     );
     for alike in [(0, 10), (10, 0)] {
         let finding = repeated(vec![execution(alike.0, alike.1, "fio"), execution(alike.0, alike.1, "fio")]);
-        assert!(finding.phases[0].regimes.is_empty() && finding.phases[0].cycles_per_io.is_some());
+        assert!(finding.phases[0].regimes.is_empty() && finding.phases[0].cycles_per_io().is_some());
     }
     // The total bytes read are unknown: about 40 MB came from the disk.
     let finding = repeated(vec![execution(10, 0, "stated"), execution(0, 10, "stated")]);
-    assert_eq!((finding.phases[0].regimes.len(), finding.phases[0].cycles_per_io), (2, None));
+    assert_eq!((finding.phases[0].regimes.len(), finding.phases[0].cycles_per_io()), (2, None));
 }
 
 #[test]
@@ -171,11 +175,11 @@ fn a_cost_that_wanders_from_window_to_window_is_a_caveat() {
     };
     // Half of the time the same I/Os cost a tenth more.
     let wandering = windows([[104_000_000; 20], [114_000_000; 20]].concat());
-    let correlation = wandering.phases[0].correlation.unwrap();
+    let correlation = wandering.phases[0].spread.correlation.unwrap();
     assert!(correlation > 0.5, "{correlation}");
     let caveat = wandering.head.warnings.iter().find(|warning| warning.code == Code::WindowsCorrelated).unwrap();
     assert!(caveat.message.contains(&format!("({correlation:.2})")), "{}", caveat.message);
     let alternating = windows([104_000_000, 114_000_000].repeat(20));
-    assert_eq!(alternating.phases[0].correlation, None);
+    assert_eq!(alternating.phases[0].spread.correlation, None);
     assert!(!has(&alternating, Code::WindowsCorrelated));
 }

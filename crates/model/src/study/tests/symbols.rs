@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::account::{Account, AccountKind, Accounts, TaskOwner};
-use crate::profile::{Function, Instruction, Listing, Profile, Stack};
+use crate::profile::{Function, Profile, Stack};
 
 type Charged<'a> = (AccountKind, Option<TaskOwner>, &'a str);
 
@@ -32,20 +32,6 @@ fn profile(stacks: &[(Charged<'_>, &[u32], u64)]) -> Option<Box<Profile>> {
             function("net_rx_action", true),
         ],
         stacks: stacks.iter().map(stack).collect(),
-        instructions: vec![
-            Instruction { function: 1, offset: 1, samples: 4 },
-            Instruction { function: 1, offset: 7, samples: 40 },
-            Instruction { function: 1, offset: 9, samples: 16 },
-        ],
-        listings: vec![Listing {
-            function: 1,
-            lines: vec![
-                (0, "push %rbx".to_owned()),
-                (1, "lock incl (%rax)".to_owned()),
-                (7, "rep movsb (%rsi),(%rdi)".to_owned()),
-                (9, "ret".to_owned()),
-            ],
-        }],
         lost: 2,
         ..Profile::default()
     }))
@@ -101,8 +87,9 @@ fn studied(with_accounts: bool) -> crate::finding::PhaseFinding {
 #[test]
 fn functions_are_parts_of_their_account() {
     let phase = studied(true);
-    let net = phase.cycles_per_io.unwrap();
+    let net = phase.cycles_per_io().unwrap();
     let told: Vec<_> = phase
+        .functions
         .symbols
         .iter()
         .map(|it| (it.symbol.as_str(), it.module.as_str(), (it.cycles_per_io.value / net * 1000.0).round()))
@@ -117,15 +104,16 @@ fn functions_are_parts_of_their_account() {
             ("_raw_spin_unlock_irqrestore", "kernel", 70.0),
         ]
     );
-    let of =
-        |name: &str| phase.symbols.iter().filter(|it| it.account == name).map(|it| it.cycles_per_io.value).sum::<f64>();
+    let of = |name: &str| {
+        phase.functions.symbols.iter().filter(|it| it.account == name).map(|it| it.cycles_per_io.value).sum::<f64>()
+    };
     for account in phase.accounts.iter().filter(|account| account.kind.is_some() && account.cycles_per_io > 0.0) {
         let missed = (of(&account.name) / account.cycles_per_io - 1.0).abs();
         assert!(missed < 1e-9 || account.kind == Some(AccountKind::IdleEntry), "{}: {missed}", account.name);
     }
-    let unlock = &phase.symbols[3];
+    let unlock = &phase.functions.symbols[3];
     assert_eq!((unlock.interrupts_on, unlock.caller.as_deref()), (true, Some("vfs_read")));
-    for symbol in &phase.symbols {
+    for symbol in &phase.functions.symbols {
         let (low, value, high) =
             (symbol.cycles_per_io.low.unwrap(), symbol.cycles_per_io.value, symbol.cycles_per_io.high.unwrap());
         assert!(low < value && value < high, "{symbol:?}");
@@ -136,43 +124,32 @@ fn functions_are_parts_of_their_account() {
 #[test]
 fn stacks_sum_to_what_was_sampled_and_calls_are_separated() {
     let phase = studied(true);
-    let sum: f64 = phase.stacks.iter().map(|stack| stack.cycles_per_io).sum();
-    assert!((sum / phase.cycles_per_io.unwrap() - 1.0).abs() < 1e-9);
-    let calls: Vec<&str> = phase.stacks.iter().map(|stack| stack.calls.as_str()).collect();
+    let sum: f64 = phase.functions.stacks.iter().map(|stack| stack.cycles_per_io).sum();
+    assert!((sum / phase.cycles_per_io().unwrap() - 1.0).abs() < 1e-9);
+    let calls: Vec<&str> = phase.functions.stacks.iter().map(|stack| stack.calls.as_str()).collect();
     assert!(calls.contains(&"the workload's own threads;main;work:er"), "{calls:?}");
-    let profile = phase.profile.unwrap();
+    let profile = phase.functions.profile.unwrap();
     // Without the 30 of another program.
     assert_eq!((profile.samples, profile.lost), (6 * 130, 6 * 2));
     // 7 of the 80 samples of its programs.
     assert!((profile.whole_stacks_fraction.unwrap() - 73.0 / 80.0).abs() < 1e-9);
     assert!((profile.seen_fraction.unwrap() - 1.0).abs() < 1e-9);
-    // 90 of 160 in user mode.
-    assert!((phase.sampled_user_fraction.unwrap() - 90.0 / 160.0).abs() < 1e-9);
 }
 
 #[test]
 fn without_accounts_all_that_the_load_causes_is_one() {
     let phase = studied(false);
-    let net = phase.cycles_per_io.unwrap();
-    let told: Vec<_> =
-        phase.symbols.iter().map(|it| (it.symbol.as_str(), (it.cycles_per_io.value / net * 130.0).round())).collect();
+    let net = phase.cycles_per_io().unwrap();
+    let told: Vec<_> = phase
+        .functions
+        .symbols
+        .iter()
+        .map(|it| (it.symbol.as_str(), (it.cycles_per_io.value / net * 130.0).round()))
+        .collect();
     let expected =
         [("work;er", 60.0), ("net_rx_action", 50.0), ("vfs_read", 13.0), ("_raw_spin_unlock_irqrestore", 7.0)];
     assert_eq!(told, expected);
-    assert!(phase.symbols.iter().all(|symbol| symbol.account == "all that the workload causes"));
-}
-
-#[test]
-fn an_instruction_has_the_samples_at_the_next_one_and_a_repeated_one_its_own() {
-    let phase = studied(true);
-    let [worker] = phase.annotated.as_slice() else { panic!("{:?}", phase.annotated) };
-    assert_eq!((worker.symbol.as_str(), worker.samples), ("work;er", 6 * 60));
-    let told: Vec<_> = worker
-        .lines
-        .iter()
-        .map(|line| (line.instruction.as_str(), (line.cycles_per_io / worker.cycles_per_io * 60.0).round()))
-        .collect();
-    assert_eq!(told, [("push %rbx", 4.0), ("lock incl (%rax)", 0.0), ("rep movsb (%rsi),(%rdi)", 56.0), ("ret", 0.0)]);
+    assert!(phase.functions.symbols.iter().all(|symbol| symbol.account == "all that the workload causes"));
 }
 
 /// One window of a few samples: two functions of five and four of them, and three of one each.
@@ -187,13 +164,12 @@ fn functions_of_few_samples_are_one_row() {
     let execution = Execution { jobs: vec![job(42_000)], stretch, ..Execution::default() };
     let background = sampled(NOTHING, true);
     let phase = study(&record(vec![background.clone(), background], vec![execution])).phases.remove(0);
-    let told: Vec<(&str, u64)> = phase.symbols.iter().map(|it| (it.symbol.as_str(), it.samples)).collect();
+    let told: Vec<(&str, u64)> = phase.functions.symbols.iter().map(|it| (it.symbol.as_str(), it.samples)).collect();
     assert_eq!(told, [("work;er", 40), ("3 functions, each below what 43 samples can tell", 3)]);
-    assert_eq!(phase.profile.unwrap().samples, 43);
-    let (large, rest) = (&phase.symbols[0], &phase.symbols[1]);
+    assert_eq!(phase.functions.profile.unwrap().samples, 43);
+    let (large, rest) = (&phase.functions.symbols[0], &phase.functions.symbols[1]);
     assert!((large.share + rest.share - 1.0).abs() < 1e-9, "nothing is lost: {told:?}");
     // Two of 42 samples of 80 % of the cost, and the one of the other 20 %.
     assert!((rest.share - (0.8 * 2.0 / 42.0 + 0.2)).abs() < 1e-9, "{rest:?}");
     assert!(rest.cycles_per_io.low.unwrap() < rest.cycles_per_io.value);
-    assert_eq!(phase.annotated.len(), 1);
 }

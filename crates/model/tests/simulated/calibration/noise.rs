@@ -4,6 +4,7 @@
 //! of them, not only on average.
 
 pub use crate::random::Random;
+use crate::random::wander;
 use std::sync::LazyLock;
 
 /// The step of the simulation.
@@ -74,8 +75,8 @@ impl Machine {
         self.steps += 1;
         match self.noise {
             Noise::Drift => {
-                self.state.0 = wander(self.state.0, 0.05, 20.0, random);
-                self.state.1 = wander(self.state.1, 0.03, 0.5, random);
+                self.state.0 = wander(self.state.0, 0.05, 20.0, STEP_SECONDS, random);
+                self.state.1 = wander(self.state.1, 0.03, 0.5, STEP_SECONDS, random);
                 (self.state.0 + self.state.1).exp()
             }
             Noise::Grain => (0.1 * random.normal()).exp(),
@@ -102,12 +103,6 @@ impl Machine {
 
 fn level(random: &mut Random) -> f64 {
     [0.85, 1.0, 1.15][(random.uniform() * 3.0) as usize % 3]
-}
-
-/// One step of an Ornstein-Uhlenbeck process.
-fn wander(value: f64, deviation: f64, memory_seconds: f64, random: &mut Random) -> f64 {
-    let kept = (-STEP_SECONDS / memory_seconds).exp();
-    kept * value + deviation * (1.0 - kept * kept).sqrt() * random.normal()
 }
 
 /// Seconds of stall in the step that ends at `seconds`.

@@ -4,6 +4,7 @@
 //! is a little late at each reading, and sometimes by quanta.
 
 pub use crate::random::Random;
+use crate::random::wander;
 use iotoll_model::ftq::record::{Chunk, End, FtqPlan, FtqRecord, Header, QUANTUM, Worker};
 use iotoll_model::probe::{Descriptor, Kind as ProbeKind, Scope};
 use iotoll_model::record::Host;
@@ -64,8 +65,8 @@ pub fn amounts(noise: Noise, planted: &[Planted], seconds: f64, random: &mut Ran
     let (mut slow, mut fast, mut level, mut left) = (0.1 * random.normal(), 0.0, 1.0, 0.0);
     let amount = |lost: &f64| {
         if noise == Noise::Drift || noise == Noise::Bursts {
-            slow = wander(slow, 0.1, 20.0, random);
-            fast = wander(fast, 0.03, 0.05, random);
+            slow = wander(slow, 0.1, 20.0, QUANTUM_SECONDS, random);
+            fast = wander(fast, 0.03, 0.05, QUANTUM_SECONDS, random);
         }
         left -= QUANTUM_SECONDS;
         if noise == Noise::Levels && left < 0.0 {
@@ -77,12 +78,6 @@ pub fn amounts(noise: Noise, planted: &[Planted], seconds: f64, random: &mut Ran
         BYTES * speed * grain * (1.0 - lost / QUANTUM_SECONDS).max(0.0)
     };
     lost.iter().map(amount).collect()
-}
-
-/// One step of an Ornstein-Uhlenbeck process.
-fn wander(value: f64, deviation: f64, memory_seconds: f64, random: &mut Random) -> f64 {
-    let kept = (-QUANTUM_SECONDS / memory_seconds).exp();
-    kept * value + deviation * (1.0 - kept * kept).sqrt() * random.normal()
 }
 
 fn plant(lost: &mut [f64], stalls: Planted, random: &mut Random) {
