@@ -39,12 +39,9 @@ fn emptied() -> File {
 }
 
 fn backend(choice: u8, tuning: &Tuning) -> Backend {
-    match choice & (8 | 64 | 128) {
-        8 | 136 => Backend::null(NULL_BYTES).expect("allocating address space"),
+    match choice & (8 | 64) {
+        8 => Backend::null(NULL_BYTES).expect("allocating address space"),
         64 => Backend::file(emptied()).expect("reading the file's size"),
-        // Without O_DIRECT on its file system, the same as above.
-        192 => Backend::file_direct(emptied())
-            .unwrap_or_else(|_| Backend::file(emptied()).expect("reading the file's size")),
         _ => Backend::memory(BYTES, tuning).expect("allocating memory"),
     }
 }
@@ -96,11 +93,6 @@ fn play(choice: u8, said: &[u8], piece: usize, copy_out: u32) -> End {
             batch.clear();
             match next {
                 Next::Send | Next::Yield => {}
-                Next::Wait => {
-                    // What a server's worker does, at once.
-                    assert!(requests.take_flush(), "a request that waits needs a flush");
-                    requests.resume(backend.flush(), &mut batch);
-                }
                 Next::Receive => return (taken, true),
                 Next::End(_) => {
                     end = Some(next);

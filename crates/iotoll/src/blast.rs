@@ -161,7 +161,7 @@ pub fn blast(arguments: &BlastArguments, words: &[String]) -> anyhow::Result<Exi
         _ => None,
     };
     let lab = |session: Session, _: &Created, line: &ProgressLine| {
-        Ok(lab::blast::blast(&plan, &Settings { session, target }, &mut |event| line.show_packets(&event))?)
+        Ok(lab::blast::blast(&plan, &Settings { session, target }, &mut |progress| line.show(&progress))?)
     };
     let session = &arguments.session;
     let blast = Measurement {

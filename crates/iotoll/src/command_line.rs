@@ -146,10 +146,6 @@ impl Invocation {
                 return Err(bad(command_without_dashes(&error, &words).unwrap_or_else(line)));
             }
             Err(error) => {
-                let is_help = error.kind() == clap::error::ErrorKind::DisplayHelp;
-                if let Some(text) = is_help.then(|| help::short(&command, &ours)).flatten() {
-                    show_and_exit(&text)?;
-                }
                 if error.use_stderr() {
                     error.exit()
                 }

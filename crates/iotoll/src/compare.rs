@@ -163,7 +163,7 @@ pub fn compare(arguments: &CompareArguments, words: &[String]) -> anyhow::Result
     asked.services = Services { services: experiment.services.clone(), addresses };
     let lab = |session: Session, _: &Created, line: &ProgressLine| {
         let seed = arguments.rules.seed.unwrap_or_else(fresh_seed);
-        Ok(lab::compare::compare(experiment.clone(), session, seed, &mut |stage| line.show_stage(&stage))?)
+        Ok(lab::compare::compare(experiment.clone(), session, seed, &mut |progress| line.show(&progress))?)
     };
     let comparison = Measurement {
         shown_plan: if arguments.choices.parse_only { Some(&experiment) } else { None },

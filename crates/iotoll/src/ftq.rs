@@ -6,7 +6,7 @@ use crate::measure::{Asked, Measurement, Services, measure};
 use crate::progress::ProgressLine;
 use crate::series;
 use clap::Args;
-use lab::ftq::{Settings, Stage};
+use lab::ftq::Settings;
 use lab::session::Settings as Session;
 use lab::workload::target::Created;
 use model::ftq::record::{MOST_QUANTA, Worker};
@@ -115,8 +115,7 @@ pub fn ftq(arguments: &FtqArguments, words: &[String]) -> anyhow::Result<ExitCod
     let lab = |session: Session, created: &Created, line: &ProgressLine| {
         let optional_probes = arguments.session.default_probes(DEFAULT_PROBES);
         let settings = Settings { session, optional_probes, count: arguments.count.clone(), access };
-        let show = &mut |event: Stage| line.show_recording(&event);
-        lab::ftq::record(&plan, &settings, created, show).map_err(crate::cost::mended)
+        lab::ftq::record(&plan, &settings, created, &mut |progress| line.show(&progress)).map_err(crate::cost::mended)
     };
     let ftq = Measurement {
         shown_plan: if arguments.parse_only { Some(&plan) } else { None },

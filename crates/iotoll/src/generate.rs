@@ -103,7 +103,7 @@ fn offered() -> Command {
 }
 
 /// The command of this path and all below it, each with its path, without those that are hidden and the `help` that clap adds.
-pub fn verbs(command: &Command, path: &[String]) -> Vec<(Vec<String>, Command)> {
+fn verbs(command: &Command, path: &[String]) -> Vec<(Vec<String>, Command)> {
     let below = command.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help");
     let below = below.flat_map(|below| verbs(below, &[path, &[below.get_name().to_owned()]].concat()));
     std::iter::once((path.to_vec(), command.clone())).chain(below).collect()

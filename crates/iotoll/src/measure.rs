@@ -11,7 +11,6 @@ use lab::Interruption;
 use lab::guardian::Guardian;
 use lab::service::{Addresses, ServiceSettings};
 use lab::session::Settings;
-use lab::store::Saved;
 use lab::workload::target::Created;
 use model::experiment::Around;
 use model::kind::{self, Recorded};
@@ -45,8 +44,8 @@ pub struct Measurement<'a, R: Recorded> {
     pub last_signal: Option<u32>,
     /// Whether the record grows on disk, and stays whatever happens. Another one is saved when it is complete.
     pub grows: bool,
-    /// Saves the record, and says where it is; `None` with `--no-save`.
-    pub save: &'a dyn Fn(&R, &Saving) -> anyhow::Result<Option<Saved>>,
+    /// Saves the record, if it has not grown.
+    pub save: &'a dyn Fn(&R, &Saving) -> anyhow::Result<()>,
     /// Writes what else belongs into the folder of the record.
     pub write_beside: &'a WriteBeside<R>,
     /// Names that in the note that says where the record is.
@@ -78,7 +77,7 @@ impl<'a, R: Recorded> Measurement<'a, R> {
             fio: None,
             last_signal: Some(2),
             grows: true,
-            save: &|_, saving| Ok(saving.grown()),
+            save: &|_, _| Ok(()),
             write_beside: &|_, _, _| Ok(()),
             files: "",
             did_nothing: &|_| None,
@@ -187,7 +186,7 @@ where
         return Ok((verb.exit_code)(&record, &interruption).unwrap_or(ExitCode::SUCCESS));
     }
     // First of all, so that no study that fails can lose it.
-    let saved = (verb.save)(&record, &saving);
+    let saved = (verb.save)(&record, &saving).map(|()| saving.folder());
     let finding = conclude(&verb, &record, stored.as_ref(), saved, &results, output)?;
     Ok((verb.exit_code)(&record, &interruption).unwrap_or_else(|| failure::of_finding(finding.as_ref())))
 }
@@ -201,7 +200,7 @@ fn conclude<R>(
     verb: &Measurement<R>,
     record: &R,
     stored: Option<&Stored<R>>,
-    saved: anyhow::Result<Option<Saved>>,
+    saved: anyhow::Result<Option<&Path>>,
     results: &Results,
     output: &Output,
 ) -> anyhow::Result<R::Finding>
@@ -209,13 +208,15 @@ where
     R: Recorded<Finding: Finding>,
 {
     let finding = record.study(stored);
-    let folder = saved.as_ref().ok().and_then(Option::as_ref).map(|saved| saved.folder.clone());
+    let folder = saved.as_ref().ok().copied().flatten();
     let note = !output.quiet && !results.say_where();
     let mut kept = saved.and_then(|saved| {
-        let Some(saved) = saved else { return Ok(()) };
-        let page = saving::write_page(&saved.folder, &finding);
-        let written = page.and_then(|()| (verb.write_beside)(&saved.folder, record, &finding));
-        saving::note(&saved, verb.files, written.is_ok(), note);
+        let Some(folder) = saved else { return Ok(()) };
+        let page = saving::write_page(folder, &finding);
+        let written = page.and_then(|()| (verb.write_beside)(folder, record, &finding));
+        if note {
+            saving::note(folder, verb.files, written.is_ok());
+        }
         written
     });
     if let Outcome::Failed(why) = &finding.as_ref().outcome
@@ -225,7 +226,7 @@ where
         // A full disk has no room for the report either, and that line says what to do.
         kept = Ok(());
     }
-    saving::both(kept, results.print(&finding, folder.as_deref()))?;
+    saving::both(kept, results.print(&finding, folder))?;
     Ok(finding)
 }
 

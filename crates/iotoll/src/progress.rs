@@ -4,8 +4,6 @@
 use crate::arguments::is_dumb;
 use crate::standard_error;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use lab::compare::Stage;
-use lab::ftq::{Look, Stage as Recording};
 use lab::progress::Progress;
 use std::cell::Cell;
 use std::io::IsTerminal;
@@ -35,14 +33,9 @@ impl ProgressLine {
         Self { bar, quiet, shown, told: Cell::new(Instant::now()) }
     }
 
-    /// Shows the progress of a run.
+    /// Shows what happens.
     pub fn show(&self, progress: &Progress) {
         self.draw(describe(progress));
-    }
-
-    /// Shows the progress of a comparison.
-    pub fn show_stage(&self, stage: &Stage) {
-        self.draw(describe_stage(stage));
     }
 
     /// Shows the progress of guests.
@@ -60,31 +53,6 @@ impl ProgressLine {
             self.told.set(now);
         }
         due
-    }
-
-    /// Shows the progress of a recording.
-    pub fn show_recording(&self, event: &Recording) {
-        self.draw(match event {
-            Recording::Preparing(progress) => describe(progress),
-            Recording::Recording(look) => describe_look(look),
-        });
-    }
-
-    /// Shows the progress of a blast of packets.
-    pub fn show_packets(&self, event: &lab::blast::Stage) {
-        let (rounds, of, point, delivered_per_second) = match event {
-            lab::blast::Stage::Preparing(progress) => return self.draw(describe(progress)),
-            lab::blast::Stage::Measured { rounds: (done, of), point, delivered_per_second } => {
-                (done, of, point, delivered_per_second)
-            }
-        };
-        let rate = report::number::with_unit(report::number::COUNT, *delivered_per_second);
-        self.draw(format!(
-            "round {} of {of}: {} × {}, {rate} packets/s delivered",
-            rounds + 1,
-            point.submitters,
-            point.way()
-        ));
     }
 
     pub fn clear(&self) {
@@ -137,30 +105,15 @@ fn describe(progress: &Progress) -> String {
                 .unwrap_or_default();
             format!("measuring {which}{}{rate}", of(*elapsed, *total))
         }
-    }
-}
-
-fn percent(done: u64, total: u64) -> f64 {
-    if total > 0 { done as f64 * 100.0 / total as f64 } else { 100.0 }
-}
-
-fn describe_look(look: &Look) -> String {
-    use report::number::{BYTES, COUNT, with_unit};
-    let rate = match look.per_second {
-        Some(rate) if look.unit == "bytes" => format!(", {}/s", with_unit(BYTES, rate)),
-        Some(rate) => format!(", {} {}/s", with_unit(COUNT, rate), look.unit),
-        None => String::new(),
-    };
-    format!("recording: {}{rate}", of(look.elapsed, Some(look.total)))
-}
-
-fn describe_stage(stage: &Stage) -> String {
-    match stage {
-        Stage::Preparing(progress) => describe(progress),
-        Stage::Explaining { rounds, elapsed, of: time } => {
+        Progress::Packets { rounds, of, point, delivered_per_second } => {
+            let rate = report::number::with_unit(report::number::COUNT, *delivered_per_second);
+            let (round, submitters, way) = (rounds + 1, point.submitters, point.way());
+            format!("round {round} of {of}: {submitters} × {way}, {rate} packets/s delivered")
+        }
+        Progress::Explaining { rounds, elapsed, of: time } => {
             format!("explaining round {rounds}, {}", of(*elapsed, Some(*time)))
         }
-        Stage::Measuring { rounds, elapsed, budget, standing } => {
+        Progress::Comparing { rounds, elapsed, budget, standing } => {
             let so_far = format!("round {rounds}, {}", of(*elapsed, Some(*budget)));
             let Some(standing) = standing else { return so_far };
             // The error shrinks with the square root of the time.
@@ -179,6 +132,10 @@ fn describe_stage(stage: &Stage) -> String {
             )
         }
     }
+}
+
+fn percent(done: u64, total: u64) -> f64 {
+    if total > 0 { done as f64 * 100.0 / total as f64 } else { 100.0 }
 }
 
 fn of(elapsed: Duration, total: Option<Duration>) -> String {

@@ -2,7 +2,7 @@
 
 use crate::arguments::Output;
 use crate::failure::{self, bad};
-use lab::store::{RECORD, RecordFolder, Saved, Saver};
+use lab::store::{RecordFolder, Saver};
 use model::finding::RunFinding;
 use model::record::Record;
 use report::{Finding, Format, Ink, PAGE};
@@ -38,18 +38,14 @@ impl Saving {
         }
     }
 
-    /// Saves a complete record in place of the growing one. `None` with `--no-save`.
-    pub fn save(&self, record: &Record) -> anyhow::Result<Option<Saved>> {
-        let Some((folder, saver)) = &self.0 else { return Ok(None) };
-        Ok(Some(lab::store::save(&folder.path, saver, record)?))
+    /// The folder, if there is one.
+    pub fn folder(&self) -> Option<&Path> {
+        self.0.as_ref().map(|(folder, _)| folder.path.as_path())
     }
 
-    /// Where a record is that was saved while it grew.
-    pub fn grown(&self) -> Option<Saved> {
-        self.0.as_ref().map(|(folder, _)| {
-            let path = folder.path.join(RECORD);
-            Saved { folder: folder.path.clone(), path, instead: None }
-        })
+    /// Saves a complete record in place of the growing one.
+    pub fn save(&self, record: &Record) -> anyhow::Result<()> {
+        Ok(self.folder().map_or(Ok(()), |folder| lab::store::save(folder, record))?)
     }
 }
 
@@ -65,15 +61,11 @@ pub fn write_file(path: &Path, doing: &'static str, contents: &[u8]) -> anyhow::
     Ok(written.map_err(|error| lab::Error::file(path, doing, error))?)
 }
 
-/// Says where the record and its page are, and other `files` beside them, if the user wants the note or it is not the folder that the user named.
-pub fn note(saved: &Saved, files: &str, has_page: bool, wanted: bool) {
-    let folder = saved.folder.display();
+/// Says where the record and its page are, and other `files` beside them.
+pub fn note(folder: &Path, files: &str, has_page: bool) {
+    let folder = folder.display();
     let page = if has_page { format!(" and {PAGE}") } else { String::new() };
-    let why = saved.instead.as_ref().map(|why| format!("{why}; saved elsewhere: "));
-    if wanted || why.is_some() {
-        let why = why.unwrap_or_default();
-        failure::complain(&format!("{why}record{files}{page} in {folder}; to show it again: iotoll report {folder}"));
-    }
+    failure::complain(&format!("record{files}{page} in {folder}; to show it again: iotoll report {folder}"));
 }
 
 /// Combines the errors of saving and printing, so that neither hides the other.

@@ -2,19 +2,16 @@
 
 use crate::failure::{BadInput, bad, one_line};
 use crate::signals::{self, LeftBehind};
-use crate::standard_error::Log;
+use crate::standard_error::{PATIENCE, say_within};
 use crate::stdout;
 use anyhow::Context;
 use clap::{Args, FromArgMatches};
 use lab::calibration::Calibration;
-use model::injected::Injected;
-use model::plan::value::choice;
-use model::plan::{InjectAt, JobPlan, PathNull, PathPlan, Peer, options};
-use model::unit::{Hertz, Nanos};
+use model::plan::{JobPlan, PathPlan, Peer, options};
+use nbd::Tuning;
 use nbd::backends::Backend;
 use nbd::client::{Address, Uri};
-use nbd::server::{Access, Counters, Exports, Listener, Observer, Options, ServerHandle, serve};
-use nbd::{Delay, Layer, Tuning};
+use nbd::server::{Access, Counters, Export, Listener, Observer, Options, ServerHandle, serve};
 use report::number;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::fs::File;
@@ -36,12 +33,11 @@ pub struct ServeArguments {
     pub backend: Option<Storage>,
     /// Return what arrives instead of serving a storage, for engine rr: tcp://ADDRESS:PORT, udp://ADDRESS:PORT or unix:PATH; port
     /// 0 picks a free one
-    #[arg(long, help_heading = "Server", value_name = "ADDRESS", value_parser = peer, conflicts_with_all = ["backend", "direct", "listen", "unix", "export",
-        "read_only", "inject_ns", "threads", "connections", "path_send", "path_crc", "path_coalesce", "path_busy_poll"])]
+    #[arg(long, help_heading = "Server", value_name = "ADDRESS", value_parser = peer, conflicts_with_all = ["backend", "listen", "unix", "export",
+        "read_only", "threads", "connections", "path_send", "path_crc", "path_coalesce", "path_busy_poll"])]
     pub echo: Option<Peer>,
-    /// Open the file with O_DIRECT to bypass the page cache; each thread does one request at a time
-    #[arg(long, help_heading = "Storage")]
-    pub direct: bool,
+    #[arg(long, hide = true)]
+    direct: bool,
     /// TCP address and port; port 0 picks a free one
     #[arg(
         long,
@@ -54,9 +50,9 @@ pub struct ServeArguments {
     /// Listen on this Unix socket instead; the path must not exist, and the socket is removed at exit
     #[arg(long, help_heading = "Server", value_name = "PATH")]
     pub unix: Option<PathBuf>,
-    /// Export name; repeat the flag for more names of the same storage; the first is the default export
+    /// Export name; clients that ask for none get it, too
     #[arg(long, help_heading = "Storage", value_name = "NAME", default_value = "")]
-    pub export: Vec<String>,
+    pub export: String,
     /// Refuse writes and all other changes
     #[arg(long, help_heading = "Storage")]
     pub read_only: bool,
@@ -78,16 +74,8 @@ pub struct ServeArguments {
     #[arg(long, help_heading = "Path", value_name = "BYTES", default_value = "32m", value_parser = payload)]
     pub path_max_payload: u32,
     /// Skip the storage: none, or server (never touch the storage: discard writes, return zeros)
-    #[arg(long, help_heading = "Path", value_name = "none|server", default_value = "none", value_parser = null)]
-    pub path_null: PathNull,
-    /// Busy work added to each request at --inject-at, to check that a measurement finds it. The thread does nothing
-    /// else meanwhile; other connections get their turn between requests
-    #[arg(long, help_heading = "Injection", value_name = "NANOSECONDS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=1_000_000_000))]
-    pub inject_ns: u64,
-    /// Where to add --inject-ns: server (after parsing a request) or storage (before the storage operation; not with
-    /// --path-null server)
-    #[arg(long, help_heading = "Injection", value_name = "server|storage", default_value = "server", requires = "inject_ns", value_parser = layer)]
-    pub inject_at: Layer,
+    #[arg(long, help_heading = "Path", value_name = "none|server", default_value = "none", value_parser = ["none", "server"], hide_possible_values = true)]
+    pub path_null: String,
 }
 
 /// The options of engine `nbd` that the server has too, each as a flag of the same name.
@@ -188,44 +176,24 @@ fn payload(text: &str) -> Result<u32, String> {
     }
 }
 
-fn null(text: &str) -> Result<PathNull, String> {
-    match choice(text) {
-        Ok(PathNull::Wire) => {
-            Err("'wire' is for the client (path_null=wire in a job); expected none or server".to_owned())
-        }
-        Ok(null) => Ok(null),
-        Err(wrong) => Err(format!("{}; expected none or server", wrong.reason)),
-    }
-}
-
-fn layer(text: &str) -> Result<Layer, String> {
-    match choice(text) {
-        Ok(InjectAt::Server) => Ok(Layer::Server),
-        Ok(InjectAt::Storage) => Ok(Layer::Storage),
-        Ok(InjectAt::Submit | InjectAt::Wire) => {
-            Err(format!("'{text}' is for the client (inject_at={text} in a job); expected server or storage"))
-        }
-        Err(wrong) => Err(format!("{}; expected server or storage", wrong.reason)),
-    }
-}
-
 /// Serves until SIGTERM or Ctrl-C.
 pub fn run(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
     let Some(storage) = &arguments.backend else { return echo(arguments) };
+    if arguments.direct {
+        return Err(bad("--direct: iotoll serve has no O_DIRECT; use qemu-nbd --cache=none -f raw FILE"));
+    }
     let access = if arguments.read_only { Access::ReadOnly } else { Access::ReadWrite };
-    let teller = StderrReporter {
-        calibration: Calibration::begin(),
-        begun: Instant::now(),
-        inject_ns: arguments.inject_ns,
-        log: Log::start().map_err(|error| lab::Error::instrument("starting the thread of the log", error))?,
-    };
-    let tuning =
-        Tuning { delay: delay(arguments, &teller.calibration), ..lab::engine::path_tuning(&arguments.path.path) };
+    let teller = StderrReporter { calibration: Calibration::begin(), begun: Instant::now() };
+    let tuning = lab::engine::path_tuning(&arguments.path.path);
     let mut storage = backend(storage, arguments, &tuning, access)?;
-    if arguments.path_null == PathNull::Server {
+    if arguments.path_null == "server" {
         storage = Backend::null(storage.size()).context(NO_ADDRESSES)?;
     }
-    let exports = Exports::new(names(&arguments.export)?, storage, access).with_max_payload(arguments.path_max_payload);
+    let name = &arguments.export;
+    if name.len() > nbd::handshake::MAX_STRING {
+        return Err(bad(format!("--export: a name of {} bytes; NBD allows at most 4096", name.len())));
+    }
+    let export = Export::new(name.clone(), storage, access, arguments.path_max_payload);
     // Before there is a socket that would be left behind.
     let handle = Arc::new(ServerHandle::new()?);
     heed_signals(&handle)?;
@@ -233,7 +201,7 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
     let options =
         Options { tuning, threads: arguments.threads, connections: arguments.connections, ..Options::default() };
     stdout::write(&format!("listening on {}\n", place.uri))?;
-    let done = serve(&place.listener, &exports, &options, &handle, &teller)?;
+    let done = serve(&place.listener, &export, &options, &handle, &teller)?;
     teller.report(&done);
     Ok(ExitCode::SUCCESS)
 }
@@ -260,37 +228,12 @@ fn echo(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The delay to add to each request, with a calibrated clock.
-fn delay(arguments: &ServeArguments, calibration: &Calibration) -> Delay {
-    // Long enough to calibrate the clock to 10 ppm.
-    const LOOK: Duration = Duration::from_millis(10);
-    let claimed = arguments.inject_at == Layer::Storage && arguments.path_null == PathNull::Server;
-    if arguments.inject_ns == 0 || claimed {
-        return Delay::NONE;
-    }
-    std::thread::sleep(LOOK);
-    Delay::new(arguments.inject_at, Hertz(calibration.end().0).ticks(Nanos(arguments.inject_ns)).0)
-}
-
-fn names(names: &[String]) -> anyhow::Result<Vec<String>> {
-    for (place, name) in names.iter().enumerate() {
-        if name.len() > nbd::handshake::MAX_STRING {
-            return Err(bad(format!("--export: a name of {} bytes; NBD allows at most 4096", name.len())));
-        }
-        if names.iter().take(place).any(|other| other == name) {
-            return Err(bad(format!("--export {name}: given twice; remove one")));
-        }
-    }
-    Ok(names.to_vec())
-}
-
 /// Context of the error when a null storage cannot be made.
 const NO_ADDRESSES: &str = "reserving addresses for replies of zeros";
 
 fn backend(storage: &Storage, arguments: &ServeArguments, tuning: &Tuning, access: Access) -> anyhow::Result<Backend> {
     match storage {
         Storage::File(path) => file(path, arguments, access),
-        _ if arguments.direct => Err(bad("--direct is for --backend file:PATH; leave it out")),
         Storage::Memory(bytes) => Backend::memory(*bytes, tuning).map_err(|error| {
             BadInput(format!("--backend memory:{bytes}: not enough memory ({error}); use a smaller size")).into()
         }),
@@ -309,12 +252,6 @@ fn file(path: &Path, arguments: &ServeArguments, access: Access) -> anyhow::Resu
     }
     let file = File::options().read(true).write(access == Access::ReadWrite).open(path);
     let file = file.map_err(failed)?;
-    if arguments.direct {
-        return Backend::file_direct(file).map_err(|error| {
-            let mend = "its file system has no O_DIRECT; leave out --direct";
-            BadInput(format!("--backend file:{} --direct: {error}: {mend}", path.display())).into()
-        });
-    }
     let opened = if arguments.path.sends_from_cache { Backend::page_cache(file) } else { Backend::file(file) };
     opened.with_context(|| format!("reading the size of {}", path.display()))
 }
@@ -323,19 +260,8 @@ fn file(path: &Path, arguments: &ServeArguments, access: Access) -> anyhow::Resu
 struct BoundListener {
     listener: Listener,
     uri: String,
-    made: Option<Made>,
-}
-
-/// The file of a socket, and its identity.
-struct Made {
-    path: PathBuf,
-    identity: Option<(u64, u64)>,
-}
-
-impl Made {
-    fn identity(path: &Path) -> Option<(u64, u64)> {
-        std::fs::symlink_metadata(path).ok().map(|facts| (facts.dev(), facts.ino()))
-    }
+    /// The file of a Unix socket, and its identity.
+    made: Option<(PathBuf, Option<(u64, u64)>)>,
 }
 
 impl BoundListener {
@@ -374,15 +300,19 @@ impl BoundListener {
         // Clients may have another working directory.
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let uri = Uri { address: Address::Unix(path.clone()), export: String::new() }.to_string();
-        Ok(Self { listener: Listener::Unix(listener), uri, made: Some(Made { identity: Made::identity(&path), path }) })
+        Ok(Self { listener: Listener::Unix(listener), uri, made: Some((path.clone(), identity(&path))) })
     }
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    std::fs::symlink_metadata(path).ok().map(|facts| (facts.dev(), facts.ino()))
 }
 
 impl Drop for BoundListener {
     fn drop(&mut self) {
         // Another server may have replaced the socket meanwhile.
-        if let Some(made) = self.made.as_ref().filter(|made| made.identity == Made::identity(&made.path)) {
-            let _ = std::fs::remove_file(&made.path);
+        if let Some((path, _)) = self.made.as_ref().filter(|(path, made)| *made == identity(path)) {
+            let _ = std::fs::remove_file(path);
         }
     }
 }
@@ -401,24 +331,15 @@ fn heed_signals(handle: &Arc<ServerHandle>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Reports on standard error, through a thread: an event loop must not wait for the reader.
+/// Reports on standard error. An event loop does not wait for the reader.
 struct StderrReporter {
     calibration: Calibration,
     begun: Instant,
-    inject_ns: u64,
-    log: Log,
 }
 
 impl Observer for StderrReporter {
     fn note(&self, text: &str) {
-        self.log.put(one_line(text));
-    }
-
-    fn delays(&self, burnt_ticks: f64) {
-        let injected = Injected { asked: self.inject_ns as f64, burnt: burnt_ticks * 1e9 / self.calibration.end().0 };
-        // The server counts requests, not I/Os.
-        let burns = injected.in_words().replace("I/O", "request");
-        self.log.put(one_line(&format!("--inject-ns {}: a thread {burns}", self.inject_ns)));
+        say_within(&one_line(text), Duration::ZERO);
     }
 }
 
@@ -430,7 +351,7 @@ impl StderrReporter {
         let each = |whole: f64, parts: u64| {
             if parts == 0 { "–".to_owned() } else { number::significant(whole / parts as f64) }
         };
-        self.log.put(one_line(&format!(
+        let report = format!(
             "{} requests in {}, {} failed; {} bytes sent, {} received; {} requests per wait, {} per receive, {} per send; \
              {} bytes pulled up, {} sent zero-copy, {} received in place; server CPU time {}: {} cycles per request, \
              not counting work that others did for it",
@@ -447,6 +368,7 @@ impl StderrReporter {
             number::count(counters.in_place_bytes),
             number::seconds(spent.as_secs_f64()),
             each(cycles, counters.requests),
-        )));
+        );
+        say_within(&one_line(&report), PATIENCE);
     }
 }

@@ -2,79 +2,38 @@
 //! not hold up a measurement or a server.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::io::{Result, stderr};
+use std::io::stderr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// How long a line waits for a reader.
-const PATIENCE: Duration = Duration::from_secs(1);
+pub const PATIENCE: Duration = Duration::from_secs(1);
 /// Bytes that a pipe takes without waiting when it is ready (PIPE_BUF).
 const TAKEN_AT_ONCE: usize = 4096;
-/// Lines that may wait for the thread of a [`Log`].
-const QUEUED: usize = 256;
 
 /// Lines that nobody read in time.
 static LOST: AtomicU64 = AtomicU64::new(0);
 
 /// Writes a line. Waits for a reader for a second at most, and not at all behind a line that was lost.
 pub fn say(line: &str) {
-    let patience = if LOST.load(Ordering::Relaxed) > 0 { Duration::ZERO } else { PATIENCE };
-    if !takes_more(Some(patience)) {
+    say_within(line, if LOST.load(Ordering::Relaxed) > 0 { Duration::ZERO } else { PATIENCE });
+}
+
+/// Writes a line. Waits for a reader for `patience` at most.
+pub fn say_within(line: &str, patience: Duration) {
+    if !takes_more(patience) {
         LOST.fetch_add(1, Ordering::Relaxed);
         return;
     }
     let text = reported(LOST.swap(0, Ordering::Relaxed)) + line + "\n";
-    if !write(&text, Some(patience)) {
+    if !write(&text, patience) {
         LOST.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 /// Whether something can be written now.
 pub fn is_ready() -> bool {
-    takes_more(Some(Duration::ZERO))
-}
-
-/// A thread that writes lines, so that whoever puts them never waits.
-pub struct Log {
-    sender: Option<SyncSender<String>>,
-    lost: Arc<AtomicU64>,
-    /// Locked because the threads of a server share the log.
-    ended: Mutex<Receiver<()>>,
-}
-
-impl Log {
-    pub fn start() -> Result<Self> {
-        let (sender, lines) = sync_channel::<String>(QUEUED);
-        let (end, ended) = sync_channel(1);
-        let lost = Arc::new(AtomicU64::new(0));
-        let counted = lost.clone();
-        std::thread::Builder::new().name("iotoll-log".to_owned()).spawn(move || {
-            for line in lines {
-                write(&(line + "\n"), None);
-                write(&reported(counted.swap(0, Ordering::Relaxed)), None);
-            }
-            let _ = end.send(());
-        })?;
-        Ok(Self { sender: Some(sender), lost, ended: Mutex::new(ended) })
-    }
-
-    /// Puts a line. If too many wait already, it is only counted.
-    pub fn put(&self, line: String) {
-        if self.sender.as_ref().is_none_or(|sender| sender.try_send(line).is_err()) {
-            self.lost.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-}
-
-/// The lines that wait are written, if somebody reads them within a second.
-impl Drop for Log {
-    fn drop(&mut self) {
-        drop(self.sender.take());
-        let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let _ = ended.recv_timeout(PATIENCE);
-    }
+    takes_more(Duration::ZERO)
 }
 
 /// The line that reports lost lines; empty if there are none.
@@ -86,9 +45,9 @@ fn reported(lost: u64) -> String {
     }
 }
 
-/// Writes text, waiting for a reader before each part for `patience`, or for ever. Returns whether all of it was written
+/// Writes text, waiting for a reader before each part for `patience`. Returns whether all of it was written
 /// or never can be. Takes no lock: another thread may wait here for ever.
-fn write(text: &str, patience: Option<Duration>) -> bool {
+fn write(text: &str, patience: Duration) -> bool {
     for part in text.as_bytes().chunks(TAKEN_AT_ONCE) {
         let mut rest = part;
         while !rest.is_empty() {
@@ -107,8 +66,8 @@ fn write(text: &str, patience: Option<Duration>) -> bool {
 }
 
 /// Waits until something can be written, for `patience` at most. Also true if the reader is gone.
-fn takes_more(patience: Option<Duration>) -> bool {
-    let timeout = patience.and_then(|patience| Timespec::try_from(patience).ok());
+fn takes_more(patience: Duration) -> bool {
+    let timeout = Timespec::try_from(patience).ok();
     loop {
         match poll(&mut [PollFd::new(&stderr(), PollFlags::OUT)], timeout.as_ref()) {
             Ok(count) => return count > 0,

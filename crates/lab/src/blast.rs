@@ -13,7 +13,7 @@ pub use receiver::serve;
 
 use crate::error::{Error, Result};
 use crate::meter::{MeterSet, Owners};
-use crate::progress;
+use crate::progress::{Observer, Progress};
 use crate::session::{self, Session, outcome_of};
 use crate::workload::permutation::Shuffler;
 use crate::workload::target::Created;
@@ -60,31 +60,16 @@ pub struct Settings {
     pub target: Option<SocketAddr>,
 }
 
-/// What happens, for an observer.
-#[derive(Debug)]
-pub enum Stage<'a> {
-    /// Before the first packet.
-    Preparing(progress::Progress<'a>),
-    /// A point was measured.
-    Measured {
-        /// Rounds that are complete, and rounds in all.
-        rounds: (u32, u32),
-        point: Point,
-        /// Packets that were delivered per second.
-        delivered_per_second: f64,
-    },
-}
-
 /// Measures a plan.
 ///
 /// # Errors
 /// When nothing could be measured: no receiver, no socket, no meter's thread. What fails later is in the record.
-pub fn blast(plan: &BlastPlan, settings: &Settings, observer: &mut dyn FnMut(Stage)) -> Result<BlastRecord> {
+pub fn blast(plan: &BlastPlan, settings: &Settings, observer: Observer) -> Result<BlastRecord> {
     let wanted = plan.submitter_cpus.iter().chain(plan.task_cpus.iter().flatten()).chain(&plan.receiver_cpu);
     let allowed_cpus = refuse_cpus(wanted)?;
     refuse_memory(plan)?;
     let session = Session::open(&settings.session, &[], &mut |service| {
-        observer(Stage::Preparing(progress::Progress::Starting { service }));
+        observer(Progress::Starting { service });
     })?;
     let measured = measure(plan, settings, &session, allowed_cpus, observer);
     let (record, end) = session.close_with_end(measured, &Created::default(), |end| &mut end.outcome)?;
@@ -96,7 +81,7 @@ fn measure(
     settings: &Settings,
     session: &Session,
     allowed_cpus: usize,
-    observer: &mut dyn FnMut(Stage),
+    observer: Observer,
 ) -> Result<(BlastRecord, End)> {
     let begun = Instant::now();
     let meters = session.meters_of_rounds()?.counting(settings.session.events.as_deref())?;
@@ -245,7 +230,7 @@ struct Measurement<'a> {
     meters: MeterSet,
     receiving: Box<dyn Receiving>,
     shuffler: Shuffler,
-    observer: &'a mut dyn FnMut(Stage),
+    observer: Observer<'a>,
 }
 
 impl Measurement<'_> {
@@ -312,8 +297,9 @@ impl Measurement<'_> {
                     let (slice, delivery) = self.slice(place, point, length)?;
                     if let (false, SliceReading::Slice { work, .. }) = (self.session.interrupted(), &slice.reading) {
                         let delivered_per_second = work.ios as f64 / work.wall_nanos.seconds().max(1e-9);
-                        let rounds = (u32::try_from(number).unwrap_or(u32::MAX), self.plan.rounds);
-                        (self.observer)(Stage::Measured { rounds, point, delivered_per_second });
+                        let rounds = u32::try_from(number).unwrap_or(u32::MAX);
+                        let of = self.plan.rounds;
+                        (self.observer)(Progress::Packets { rounds, of, point, delivered_per_second });
                     }
                     Some((slice, Some(delivery)))
                 }

@@ -26,7 +26,7 @@ use crate::interruption::{Interruption, WaitLimit};
 use crate::laying_out;
 use crate::meter::{MeterSet, Owners};
 use crate::placing::{self, Placing};
-use crate::progress;
+use crate::progress::{Observer, Progress};
 use crate::session::{self, Session, note_failure};
 use crate::toggle::Toggles;
 use crate::watch::READING_OF_EVENTS;
@@ -39,7 +39,7 @@ use drawn_cpus::{Deck, Drawn};
 use model::comparison::record::{
     CompareRecord, End, Header, RoundRecord, Schedule, SliceReading, SliceRecord, SliceWork,
 };
-use model::comparison::study::{Progress, Standing};
+use model::comparison::study;
 use model::envelope::Kind;
 use model::experiment::{Experiment, Work, arm_at};
 use model::plan::{Access, JobPlan, Medium, Phase};
@@ -51,26 +51,6 @@ use slices::Neighbours;
 use std::time::{Duration, Instant};
 use sys::clock::monotonic_nanos;
 use sys::schedule::{Class, allowed_cpus, within_class};
-
-/// Progress of an experiment.
-#[derive(Clone, Copy, Debug)]
-pub enum Stage<'a> {
-    /// Before the first round.
-    Preparing(progress::Progress<'a>),
-    /// A round was completed.
-    Measuring {
-        rounds: usize,
-        elapsed: Duration,
-        budget: Duration,
-        /// The comparison that is furthest from its precision.
-        standing: Option<Standing>,
-    },
-    /// After the last of these, a round was completed that says where the difference is.
-    Explaining { rounds: usize, elapsed: Duration, of: Duration },
-}
-
-/// Receives the progress of an experiment.
-pub type Observer<'a> = &'a mut dyn FnMut(Stage);
 
 /// Fewer rounds have no spread, so no interval; these are measured whatever the budget.
 const FEWEST_ROUNDS: usize = 2;
@@ -94,7 +74,7 @@ pub fn compare(
         ..settings
     };
     let session = Session::open(&settings, &servers(&experiment), &mut |service| {
-        observer(Stage::Preparing(progress::Progress::Starting { service }));
+        observer(Progress::Starting { service });
     })?;
     let experiment = match session.services() {
         [] => experiment,
@@ -119,7 +99,7 @@ fn measure(
     let mut warnings = Vec::new();
     let targets = lay_out(experiment, interruption, created, &mut warnings, observer)?;
     let cache = CacheKeeper::prepare(experiment, &targets, &mut |path, done, total| {
-        observer(Stage::Preparing(progress::Progress::ReadingIn { path, done, total }));
+        observer(Progress::ReadingIn { path, done, total });
         !interruption.is_requested()
     })?;
     let meters = session.meters_of_rounds()?;
@@ -260,7 +240,7 @@ impl RoundRunner<'_> {
         observer: Observer,
     ) -> Result<(Outcome, String)> {
         let budget = Duration::from_secs_f64(self.experiment.rules.budget_seconds);
-        let mut progress = Progress::new(&record.header);
+        let mut progress = study::Progress::new(&record.header);
         let begun = Instant::now();
         // Start of each round, in time that counts against the budget.
         let mut starts: Vec<Duration> = Vec::new();
@@ -283,7 +263,7 @@ impl RoundRunner<'_> {
                 return Ok((Outcome::Failed(error.to_string()), "failed".to_owned()));
             }
             let (rounds, elapsed, standing) = (record.rounds.len(), begun.elapsed(), progress.standing());
-            observer(Stage::Measuring { rounds, elapsed, budget, standing });
+            observer(Progress::Comparing { rounds, elapsed, budget, standing });
             if standing.is_some_and(|standing| standing.precise) {
                 return Ok((Outcome::Completed, "precise enough".to_owned()));
             }
@@ -418,9 +398,7 @@ fn lay_out(
     let mut all = Vec::new();
     for case in &experiment.cases {
         let copies = match case.work.phase() {
-            Some(phase) => laying_out::prepare(phase, &|_, _| None, created, interruption, &mut |progress| {
-                observer(Stage::Preparing(progress));
-            })?,
+            Some(phase) => laying_out::prepare(phase, &|_, _| None, created, interruption, observer)?,
             None => Vec::new(),
         };
         all.push(copies);

@@ -19,7 +19,6 @@ use crate::workload::payload::fill_once;
 use crate::workload::request_source::Request;
 use crate::workload::target::{self, Created, LayoutProgress, Span, Target};
 use model::plan::{EngineKind, JobPlan, Medium, Size};
-use model::unit::Hertz;
 pub use nbd::tuning as path_tuning;
 use rustix::fs::FallocateFlags;
 use std::fs::File;
@@ -34,7 +33,7 @@ use worker::Worker;
 pub type OpenEngine = Box<dyn FnMut(&mut Worker) -> Result<()>>;
 
 /// Opens an engine, with the rate of the time-stamp counter; everything that takes time or memory happens here.
-type Open = fn(&JobCopy, Hertz) -> Result<OpenEngine>;
+type Open = fn(&JobCopy) -> Result<OpenEngine>;
 
 const TABLE: [(EngineKind, Open); 11] = [
     (EngineKind::Null, busy::null),
@@ -74,10 +73,10 @@ pub fn prepare(plan: &JobPlan, copy: u32, created: &Created, progress: LayoutPro
 ///
 /// # Errors
 /// What is missing, in one line: a file, memory, a system call that is not allowed.
-pub fn open(copy: &JobCopy, clock: Hertz) -> Result<OpenEngine> {
+pub fn open(copy: &JobCopy) -> Result<OpenEngine> {
     let row = TABLE.iter().find(|(kind, _)| *kind == copy.plan.engine);
     let (_, open) = row.ok_or_else(|| Error::Refused(format!("engine {:?} is not built in", copy.plan.engine)))?;
-    open(copy, clock)
+    open(copy)
 }
 
 /// The files of a job.

@@ -13,7 +13,7 @@ use crate::group_limits::GroupLimits;
 use crate::guardian::Guardian;
 use crate::host;
 use crate::probe::{ProbeSet, WorkerTask};
-use crate::progress::Progress;
+use crate::progress::{Observer, Progress};
 use crate::session::{self, Session};
 use crate::workload::target::Created;
 use foreign::Foreign;
@@ -57,27 +57,6 @@ pub struct Settings {
     pub access: Access,
 }
 
-/// Progress of a recording.
-#[derive(Debug)]
-pub enum Stage<'a> {
-    /// Before the first reading.
-    Preparing(Progress<'a>),
-    Recording(&'a Look),
-}
-
-/// A look at a recording.
-#[derive(Clone, Debug, Default)]
-pub struct Look {
-    /// Time since it began.
-    pub elapsed: Duration,
-    /// Its planned length.
-    pub total: Duration,
-    /// Amount per second since the last look, if there were readings.
-    pub per_second: Option<f64>,
-    /// What is counted.
-    pub unit: String,
-}
-
 /// What holds the files of the worker, as far as the plan names them.
 fn storage(plan: &FtqPlan) -> Vec<Storage> {
     match &plan.worker {
@@ -91,12 +70,7 @@ fn storage(plan: &FtqPlan) -> Vec<Storage> {
 ///
 /// # Errors
 /// When nothing could be recorded. A worker, a disk or a probe that fails later is in the record, with all readings before.
-pub fn record(
-    plan: &FtqPlan,
-    settings: &Settings,
-    created: &Created,
-    observer: &mut dyn FnMut(Stage),
-) -> Result<FtqRecord> {
+pub fn record(plan: &FtqPlan, settings: &Settings, created: &Created, observer: Observer) -> Result<FtqRecord> {
     if let Worker::Job(plan) = &plan.worker {
         demand::check(&plan.phases)?;
     }
@@ -104,7 +78,7 @@ pub fn record(
     asked.try_for_each(|probe| refuse_pressure(probe, plan.quantum))?;
     let cpus = Cpus::choose(plan)?;
     let session = Session::open(&settings.session, &[], &mut |service| {
-        observer(Stage::Preparing(Progress::Starting { service }));
+        observer(Progress::Starting { service });
     })?;
     let measured = measure(plan, settings, &session, cpus, created, observer);
     let (record, end) = session.close_with_end(measured, created, |end| &mut end.outcome)?;
@@ -168,7 +142,7 @@ fn measure(
     session: &Session,
     cpus: Cpus,
     created: &Created,
-    observer: &mut dyn FnMut(Stage),
+    observer: Observer,
 ) -> Result<(FtqRecord, End)> {
     session.prepare(&Cell::default())?;
     let mut warnings = if let Worker::Job(job) = &plan.worker { job.warnings.clone() } else { Vec::new() };
@@ -183,8 +157,7 @@ fn measure(
         clock: &clock,
         warnings: &mut warnings,
     };
-    let mut preparing = |progress: Progress| observer(Stage::Preparing(progress));
-    let mut subject = open(plan, surroundings, &settings.session.guardian, &mut preparing)?;
+    let mut subject = open(plan, surroundings, &settings.session.guardian, observer)?;
     let (probes, counted) = sources(settings, subject.as_mut())?;
     session.calibration.wait(CALIBRATION);
     let header = Header {
@@ -242,7 +215,7 @@ fn open(
     plan: &FtqPlan,
     surroundings: Surroundings,
     guardian: &Guardian,
-    observer: &mut dyn FnMut(Progress),
+    observer: Observer,
 ) -> Result<Box<dyn Subject>> {
     Ok(match &plan.worker {
         Worker::Job(job) => Box::new(Own::of_job(job, surroundings, observer)?),
@@ -287,7 +260,7 @@ struct Recording<'a> {
     recorder: Recorder,
     subject: Box<dyn Subject>,
     settings: &'a session::Settings,
-    observer: &'a mut dyn FnMut(Stage),
+    observer: Observer<'a>,
     warnings: Vec<Warning>,
     /// The readings, as they were saved.
     chunks: Vec<Chunk>,
@@ -306,16 +279,15 @@ impl Recording<'_> {
         self.recorder.begin();
         let mut random = Random(self.header.plan.seed);
         let mut due = Instant::now() + until_next_piece(&mut random);
-        let (total, unit) = (self.header.plan.duration.duration(), self.header.unit.clone());
-        let (mut look, mut last) = (Look { total, unit, ..Look::default() }, None);
+        let (begun, total) = (Instant::now(), Some(self.header.plan.duration.duration()));
         let mut pending = self.empty();
         let mut ended = false;
         while !ended {
             ended = self.subject.wait(LOOK) || self.recorder.is_over() || self.settings.interruption.is_requested();
             self.subject.look_around();
             self.recorder.ring().drain(&mut pending);
-            look.since(&mut last, &pending);
-            (self.observer)(Stage::Recording(&look));
+            let elapsed = begun.elapsed();
+            (self.observer)(Progress::Running { number: 0, count: 1, elapsed, total, iops: None });
             if Instant::now() >= due {
                 due = Instant::now() + until_next_piece(&mut random);
                 let piece = std::mem::replace(&mut pending, self.empty());
@@ -380,18 +352,6 @@ fn until_next_piece(random: &mut Random) -> Duration {
     shortest + (longest - shortest).mul_f64(random.part())
 }
 
-impl Look {
-    /// Follows the readings up to the last row of `chunk`; `before` is the last row of the look before.
-    fn since(&mut self, before: &mut Option<(Nanos, u64)>, chunk: &Chunk) {
-        let Some(now) = chunk.at.last().copied().zip(chunk.amount.last().copied()) else { return };
-        if let Some((then, done)) = before.replace(now) {
-            let seconds = now.0.since(then).seconds();
-            self.per_second = (seconds > 0.0).then(|| now.1.saturating_sub(done) as f64 / seconds);
-            self.elapsed = now.0.duration();
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -403,19 +363,6 @@ mod tests {
         let lengths: Vec<Duration> = (0..100).map(|_| until_next_piece(&mut random)).collect();
         let (shortest, longest) = (*lengths.iter().min().unwrap(), *lengths.iter().max().unwrap());
         assert!(shortest >= PIECE.0 && longest <= PIECE.1 && longest - shortest > Duration::from_millis(400));
-    }
-
-    #[test]
-    fn a_look_tells_the_rate_since_the_last() {
-        let chunk = |at: u64, amount| Chunk { at: vec![Nanos::from_millis(at)], amount: vec![amount], probes: vec![] };
-        let (mut look, mut last) = (Look::default(), None);
-        look.since(&mut last, &chunk(1, 10));
-        assert_eq!(look.per_second, None);
-        look.since(&mut last, &chunk(5, 50));
-        assert!(
-            (look.per_second.unwrap() - 10_000.0).abs() < 1e-6 && look.elapsed == Duration::from_millis(5),
-            "{look:?}"
-        );
     }
 
     fn plan(worker: Worker) -> FtqPlan {

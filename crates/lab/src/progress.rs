@@ -1,6 +1,8 @@
 //! Progress of a measurement, for an observer that shows it.
 
 use crate::watch::Step;
+use model::blast::plan::Point;
+use model::comparison::study::Standing;
 use std::path::Path;
 use std::time::Duration;
 
@@ -39,6 +41,18 @@ pub enum Progress<'a> {
         /// I/Os per second in the latest window.
         iops: Option<f64>,
     },
+    /// A round of a comparison was completed.
+    Comparing {
+        rounds: usize,
+        elapsed: Duration,
+        budget: Duration,
+        /// The comparison that is furthest from its precision.
+        standing: Option<Standing>,
+    },
+    /// After the last of these, a round was completed that says where the difference is.
+    Explaining { rounds: usize, elapsed: Duration, of: Duration },
+    /// A point of a blast was measured, after this many rounds.
+    Packets { rounds: u32, of: u32, point: Point, delivered_per_second: f64 },
 }
 
 /// Receives the progress of a measurement, several times a second.

@@ -90,7 +90,7 @@ fn read_back(
     let mut worker = Worker::new(&plan, source, Arc::default(), Arc::<Control>::default(), clock);
     let before = payload.verified;
     worker.carry(&plan, payload.reading_back(shared));
-    let outcome = with_engine(&copy, clock, |engine| {
+    let outcome = with_engine(&copy, |engine| {
         for (done, batch) in (0..).step_by(BATCH).zip(blocks.chunks(BATCH)) {
             if interruption.is_requested() {
                 let all = blocks.len();

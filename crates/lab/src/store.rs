@@ -167,57 +167,22 @@ fn file_name(name: &str) -> String {
     name.trim_matches('-').to_owned()
 }
 
-#[derive(Debug)]
-pub struct Saved {
-    pub folder: PathBuf,
-    pub path: PathBuf,
-    /// Why it is not in the requested folder, if it is not.
-    pub instead: Option<Error>,
-}
-
-/// Saves a record in place of the growing one; a reader finds either. If the folder has been removed or cannot be written to any more, the
-/// record is saved in a new temporary folder, because the measurement cannot be repeated.
-///
-/// # Errors
-/// When it cannot be written there either: no space, no permission.
-pub fn save(folder: &Path, saver: &Saver, record: &Record) -> Result<Saved> {
-    let failure = match save_in(folder, saver, record) {
-        Ok(path) => return Ok(Saved { folder: folder.to_owned(), path, instead: None }),
-        Err(error) => Error::record(&folder.join(RECORD), "saving the record", error),
-    };
-    let Ok(another) = tempfile::Builder::new().prefix("iotoll-run-").tempdir() else { return Err(failure) };
-    match save_in(another.path(), &Saver::default(), record) {
-        Ok(path) => Ok(Saved { folder: another.keep(), path, instead: Some(failure) }),
-        Err(_) => Err(failure),
-    }
-}
-
-/// The file before the record is complete. Two processes may have the same --out at the same time.
+/// The file before the record is complete.
 fn partial(folder: &Path) -> PathBuf {
     folder.join(format!("{RECORD}.{}.partial", std::process::id()))
 }
 
-fn save_in(folder: &Path, saver: &Saver, record: &Record) -> io::Result<PathBuf> {
-    let path = folder.join(RECORD);
-    let partial = partial(folder);
-    let written = write(&partial, record).and_then(|()| match saver.lies_at(&path) {
-        true => fs::rename(&partial, &path),
-        false => rename_to_new(&partial, &path),
-    });
-    written.inspect_err(|_| {
-        // An incomplete record is useless, and the disk may be full.
+/// Saves a record in place of the growing one; a reader finds either.
+///
+/// # Errors
+/// When it cannot be written: no space, no folder. What was saved while it grew stays.
+pub fn save(folder: &Path, record: &Record) -> Result<()> {
+    let (path, partial) = (folder.join(RECORD), partial(folder));
+    write(&partial, record).and_then(|()| fs::rename(&partial, &path)).map_err(|error| {
+        // Half a record is none, and the disk may be full.
         let _ = fs::remove_file(&partial);
-    })?;
-    Ok(path)
-}
-
-/// Renames without replacing an existing file, as far as the file system can.
-fn rename_to_new(from: &Path, to: &Path) -> io::Result<()> {
-    use rustix::fs::{CWD, RenameFlags, renameat_with};
-    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) if !to.exists() => fs::rename(from, to),
-        outcome => Ok(outcome?),
-    }
+        Error::record(&path, "saving the record", error)
+    })
 }
 
 /// Creates a file of iotoll's own. Whatever lies at its path is removed, and a symbolic link there is not followed.
@@ -314,11 +279,6 @@ impl Saver {
     fn grow<L: Serialize>(&self, key: &str, line: impl FnOnce() -> L) {
         let Some(mut growing) = self.growing().filter(|growing| growing.whole) else { return };
         growing.whole = growing.file.append(key, &line(), false).is_ok();
-    }
-
-    /// Whether this very file lies at `path`.
-    fn lies_at(&self, path: &Path) -> bool {
-        self.growing().is_some_and(|growing| growing.file.lies_at(path))
     }
 
     fn growing(&self) -> Option<MutexGuard<'_, Growing>> {
@@ -421,11 +381,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("record.jsonl");
         let saver = Saver::create(folder.path()).unwrap();
-        assert!(saver.lies_at(&path) && Saver::create(folder.path()).is_err());
+        assert!(Saver::create(folder.path()).is_err());
         fs::rename(&path, folder.path().join("moved")).unwrap();
         fs::write(&path, "another").unwrap();
         saver.remove();
-        assert!(!saver.lies_at(&path) && path.exists());
+        assert!(path.exists());
         fs::rename(folder.path().join("moved"), &path).unwrap();
         saver.remove();
         assert!(!path.exists());

@@ -168,7 +168,7 @@ impl WorkerPool {
             });
             let copy = JobCopy { plan: &plan, number, targets, replay: None };
             let mut end = None;
-            let opened = with_engine(&copy, clock, |engine| {
+            let opened = with_engine(&copy, |engine| {
                 let outcome = engine(&mut worker);
                 // What it takes to close the engine (30 ms for the kernel's AIO) is no part of the phase.
                 end = Some(End::tell(outcome, job, &tell));
@@ -362,11 +362,7 @@ fn one_byte() -> JobPlan {
 }
 
 /// Opens a copy's engine in this thread, which becomes its worker, and passes it to `work`.
-pub(crate) fn with_engine<T>(
-    copy: &JobCopy,
-    clock: Hertz,
-    work: impl FnOnce(&mut engine::OpenEngine) -> Result<T>,
-) -> Result<T> {
+pub(crate) fn with_engine<T>(copy: &JobCopy, work: impl FnOnce(&mut engine::OpenEngine) -> Result<T>) -> Result<T> {
     let plan = copy.plan;
     // Locked until the work is done.
     let _locked = set_up_thread(plan)?;
@@ -378,7 +374,7 @@ pub(crate) fn with_engine<T>(
             let _ = sys::process::unshare_descriptors();
         }
         // Opened here, because a file must be closed in the table in which it was opened.
-        work(&mut engine::open(copy, clock)?)
+        work(&mut engine::open(copy)?)
     });
     std::panic::catch_unwind(work).unwrap_or_else(|payload| Err(panicked(&plan.name, payload.as_ref())))
 }

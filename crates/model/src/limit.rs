@@ -342,7 +342,7 @@ mod tests {
 
     #[test]
     fn a_limit_is_stored_as_records_of_comparisons_have_it() {
-        let text = r#"{"metric":"cycles_per_io","beyond":"above","change":0.03}"#;
+        let text = r#"{"text":"cycles_per_io > +3%","metric":"cycles_per_io","beyond":"above","change":0.03}"#;
         assert_eq!(serde_json::to_string(&limit("cycles_per_io > +3%")).unwrap(), text);
         for limit in [limit("cycles_per_io > +3%"), limit("latency_p99 < 200us")] {
             let again: Limit = serde_json::from_str(&serde_json::to_string(&limit).unwrap()).unwrap();

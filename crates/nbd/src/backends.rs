@@ -5,8 +5,6 @@
 
 mod file;
 
-pub(crate) use file::Direct;
-
 use crate::payload_memory;
 use crate::tuning::{Sending, Tuning};
 use crate::wire::{MAX_PAYLOAD, WireError};
@@ -18,19 +16,6 @@ use sys::send_batch::{SendBatch, Source};
 
 /// The result of a request.
 pub type Outcome = Result<(), WireError>;
-
-/// The length of the piece of a range that was done.
-pub type Piece = Result<u32, WireError>;
-
-/// Most bytes that are zeroed or discarded without being written, in one call. Pieces end at its multiples, so that whole
-/// huge pages and whole clusters of a file system stay whole.
-const RELEASED_AT_ONCE: u32 = 8 << 20;
-
-/// The length of the first piece of a range: up to the next multiple of `unit`.
-fn piece(offset: u64, length: u32, unit: u32) -> u32 {
-    // The remainder is below `unit`.
-    length.min(unit - (offset % u64::from(unit)) as u32)
-}
 
 /// A storage. All connections of an export share one.
 #[derive(Clone, Debug)]
@@ -78,15 +63,6 @@ impl Backend {
         Ok(Self::File(Arc::new(FileBackend::new(file)?.mapped())))
     }
 
-    /// An open file with direct I/O, through a second file description. Ranges that are not whole blocks go through the
-    /// page cache.
-    ///
-    /// # Errors
-    /// When its size cannot be determined, or InvalidInput when its file system does not support O_DIRECT.
-    pub fn file_direct(file: File) -> std::io::Result<Self> {
-        Ok(Self::File(Arc::new(FileBackend::new(file)?.direct_io()?)))
-    }
-
     /// Nothing, with a claimed size.
     ///
     /// # Errors
@@ -104,22 +80,10 @@ impl Backend {
         }
     }
 
-    /// Direct I/O, if in use: each request then waits for the device, and writes should come in whole blocks.
-    #[inline]
-    pub(crate) fn direct(&self) -> Option<&Direct> {
-        self.file_backend()?.direct.as_ref()
-    }
-
     /// Whether a request may wait for a device.
     #[inline]
     pub(crate) fn may_wait(&self) -> bool {
         self.file_backend().is_some()
-    }
-
-    /// The lock that holds up flushes of a file.
-    #[cfg(test)]
-    pub(crate) fn gate(&self) -> Arc<std::sync::Mutex<()>> {
-        self.file_backend().map(|file| file.gate.clone()).unwrap_or_default()
     }
 
     #[inline]
@@ -132,8 +96,6 @@ impl Backend {
     pub fn sending(&self, wanted: Sending) -> Sending {
         match (self, wanted) {
             (Self::Memory(store), Sending::ZeroCopy) if store.file().is_none() => Sending::Gather,
-            // Direct I/O must not use the page cache.
-            (Self::File(file), Sending::ZeroCopy) if file.direct.is_some() => Sending::PullUp,
             (Self::File(file), Sending::Gather) if file.mapping.is_none() => Sending::PullUp,
             (Self::Null { .. }, Sending::ZeroCopy) => Sending::Gather,
             (_, wanted) => wanted,
@@ -185,53 +147,22 @@ impl Backend {
         self.file_backend().map_or(Ok(()), |file| file.flush())
     }
 
-    /// Makes the first piece of a range zero, which takes some milliseconds at most; `allocated`: without holes. Returns its
-    /// length; 0 only for an empty range.
-    pub fn zero(&self, offset: u64, length: u32, allocated: bool) -> Piece {
+    /// Makes a range zero; `allocated`: without holes.
+    pub fn zero(&self, offset: u64, length: u32, allocated: bool) -> Outcome {
         match self {
-            Self::Memory(store) => {
-                let piece = piece(offset, length, RELEASED_AT_ONCE);
-                store.zero(offset as usize, piece as usize);
-                Ok(piece)
-            }
-            Self::File(file) => file.zero(offset, length, allocated),
-            Self::Null { .. } => Ok(length),
+            Self::Memory(store) => store.zero(offset as usize, length as usize),
+            Self::File(file) => return file.zero(offset, length, allocated),
+            Self::Null { .. } => {}
         }
+        Ok(())
     }
 
-    /// Discards the first piece of a range if possible: trim is advisory. Returns its length as [`zero`](Self::zero).
-    pub fn trim(&self, offset: u64, length: u32) -> Piece {
+    /// Discards a range if possible: trim is advisory.
+    pub fn trim(&self, offset: u64, length: u32) -> Outcome {
         match self {
-            Self::File(file) => Ok(file.trim(offset, length)),
-            memory_or_null => memory_or_null.zero(offset, length, false),
+            Self::File(file) => file.trim(offset, length),
+            memory_or_null => return memory_or_null.zero(offset, length, false),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Pieces cover a range without a gap, and the largest request needs many of them on every storage that works.
-    #[test]
-    fn a_range_is_done_in_pieces_that_end_at_multiples() {
-        const END: u64 = 1 << 32;
-        let file = tempfile::tempfile().unwrap();
-        file.set_len(END).unwrap();
-        for backend in [Backend::file(file).unwrap(), Backend::memory(64 << 20, &Tuning::default()).unwrap()] {
-            let end = backend.size();
-            let works: [&dyn Fn(u64, u32) -> Piece; 2] =
-                [&|at, rest| backend.zero(at, rest, false), &|at, rest| backend.trim(at, rest)];
-            for work in works {
-                let (mut at, mut pieces) = (5000, 0);
-                while at < end {
-                    let done = work(at, u32::try_from(end - at).unwrap()).unwrap();
-                    assert!(done > 0 && done <= RELEASED_AT_ONCE, "{done}");
-                    (at, pieces) = (at + u64::from(done), pieces + 1);
-                    assert!(at == end || at.is_multiple_of(4096), "{at}");
-                }
-                assert!(at == end && pieces >= 8, "{pieces}");
-            }
-        }
+        Ok(())
     }
 }

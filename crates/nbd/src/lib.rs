@@ -19,7 +19,6 @@ mod socket;
 pub mod transmit_queue;
 mod tuning;
 
-pub use filters::{Delay, Layer};
 pub use protocol::{handshake, wire};
 pub use sys::shared_copy::Copying;
 pub use tuning::{Framing, Sending, Tuning};

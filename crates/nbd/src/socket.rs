@@ -4,33 +4,13 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::ioctl_fionread;
 use rustix::net::sockopt::{Timeout, set_socket_timeout, set_tcp_cork, set_tcp_nodelay};
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
-use std::fmt::{Display, Formatter, Result as Formatted};
 use std::io::{self, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 use sys::byte_store::Waiting;
 use sys::socket::{undelivered, wake_when_readable};
-
-/// The other end of a connection, as log lines name it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Peer {
-    /// By its address and port.
-    Tcp(SocketAddr),
-    /// By its process ID, as the kernel knew it at connect time.
-    Unix(Option<i32>),
-}
-
-impl Display for Peer {
-    fn fmt(&self, formatter: &mut Formatter<'_>) -> Formatted {
-        match self {
-            Self::Tcp(address) => write!(formatter, "client {address}"),
-            Self::Unix(Some(process)) => write!(formatter, "client with pid {process} (Unix socket)"),
-            Self::Unix(None) => formatter.write_str("client on the Unix socket"),
-        }
-    }
-}
 
 /// A connected stream socket.
 #[derive(Debug)]

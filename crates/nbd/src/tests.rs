@@ -4,7 +4,7 @@ use crate::backends::Backend;
 use crate::client::{self, Address, Ask, Client, Connection, Uri};
 use crate::handshake::server::{ExportInfo, Negotiation, greeting};
 use crate::handshake::{option, option_bytes};
-use crate::server::{Access, Counters, Exports, Listener, Observer, Options, ServerHandle, serve};
+use crate::server::{Access, Counters, Export, Listener, Observer, Options, ServerHandle, serve};
 use crate::tuning::Tuning;
 use crate::wire::{Command, MAX_PAYLOAD, Request, WireError, command_flag, simple_reply};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -27,16 +27,6 @@ mod other_clients;
 mod shared_client;
 mod shutdown;
 mod tuning;
-
-/// Prints and logs a skipped test with its reason.
-pub(crate) fn note_skipped(test: &str, why: &str) {
-    let line = format!("SKIP {test}: {why}\n");
-    std::io::stderr().write_all(line.as_bytes()).unwrap();
-    if let Some(path) = std::env::var_os("IOTOLL_SKIP_LOG") {
-        let log = File::options().create(true).append(true).open(path);
-        log.and_then(|mut log| log.write_all(line.as_bytes())).unwrap();
-    }
-}
 
 struct Noted(Arc<Mutex<Vec<String>>>);
 
@@ -71,8 +61,8 @@ impl Served {
         let (handle, notes) = (Arc::new(ServerHandle::new().unwrap()), Arc::new(Mutex::new(Vec::new())));
         let (told, noted) = (handle.clone(), Noted(notes.clone()));
         let thread = std::thread::spawn(move || {
-            let exports = Exports::new(vec![String::new(), "named".to_owned()], backend, access);
-            serve(&listener, &exports, &options, &told, &noted).unwrap()
+            let export = Export::new(String::new(), backend, access, MAX_PAYLOAD);
+            serve(&listener, &export, &options, &told, &noted).unwrap()
         });
         let path = unix.then_some(path);
         Self { uri: uri.parse().unwrap(), path, handle, thread: Some(thread), notes, _folder: folder }
@@ -170,19 +160,12 @@ fn agreeing_on(listener: &UnixListener, checksums: bool) -> UnixStream {
     let (mut stream, _) = listener.accept().unwrap();
     stream.write_all(&greeting()).unwrap();
     let name = String::new();
-    let exports = [ExportInfo {
-        name: name.clone(),
-        description: name,
-        size: SIZE,
-        flags: 1,
-        preferred_block: 4096,
-        max_payload: MAX_PAYLOAD,
-    }];
+    let export = ExportInfo { name, size: SIZE, flags: 1, preferred_block: 4096, max_payload: MAX_PAYLOAD };
     let mut hello = vec![0; 4 + 16 + 8 + if checksums { 16 } else { 0 }];
     stream.read_exact(&mut hello).unwrap();
     let mut out = Vec::new();
     let state = Default::default();
-    Negotiation { exports: &exports, state, offers_checksums: checksums }.advance(&hello, &mut out);
+    Negotiation { export: &export, state, offers_checksums: checksums }.advance(&hello, &mut out);
     stream.write_all(&out).unwrap();
     stream
 }

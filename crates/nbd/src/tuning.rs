@@ -1,6 +1,5 @@
 //! How both ends of a connection move bytes. Each technique is a switch, so that its cost can be measured.
 
-use crate::filters::Delay;
 use std::time::Duration;
 use sys::shared_copy::Copying;
 
@@ -31,8 +30,9 @@ pub struct Tuning {
     pub coalesce: Duration,
     /// Busy-poll time before sleeping. Burns CPU time that is measured, and saves the wake-up.
     pub busy_poll: Duration,
-    /// Busy work added to each request.
-    pub delay: Delay,
+    /// How long a server sleeps before it executes a request.
+    #[cfg(test)]
+    pub slow: Duration,
 }
 
 impl Default for Tuning {
@@ -48,7 +48,8 @@ impl Default for Tuning {
             segment: u32::MAX,
             coalesce: Duration::from_micros(500),
             busy_poll: Duration::ZERO,
-            delay: Delay::NONE,
+            #[cfg(test)]
+            slow: Duration::ZERO,
         }
     }
 }

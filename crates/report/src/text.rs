@@ -39,22 +39,12 @@ pub fn headline(page: Page, document: &Document, title: &str, end: &str) -> Stri
     lines(title.into_iter().chain(outcome).chain(answer).collect())
 }
 
-/// A sentence in bold, with its verdict in colour.
+/// A sentence in bold, or in the colour of its verdict.
 fn sentence(page: Page, sentence: &Sentence, end: &str) -> String {
     let whole = sentence.whole();
     let end = if whole.ends_with('.') { "" } else { end };
-    let lines = page.wrap("", &(whole + end));
-    let strong =
-        |text: &str| text.split('\n').map(|line| page.paint(Tone::Strong, line)).collect::<Vec<_>>().join("\n");
-    // A verdict that is split by a line break has no colour.
-    let judged = sentence.verdict.as_ref().and_then(|verdict| {
-        let word = page.spell(&verdict.text.replace('\u{a0}', " ")) + end;
-        Some((lines.strip_suffix(word.as_str())?, page.paint(verdict.tone, &word)))
-    });
-    match judged {
-        Some((text, word)) => strong(text) + &word,
-        None => strong(&lines),
-    }
+    let tone = sentence.verdict.as_ref().map_or(Tone::Strong, |verdict| verdict.tone);
+    page.wrap_toned(if tone == Tone::Plain { Tone::Strong } else { tone }, "", &(whole + end))
 }
 
 /// What ran, on one line, if the answer is shown instead of it.

@@ -91,24 +91,6 @@ pub fn undelivered(socket: &impl AsFd) -> io::Result<usize> {
     if outcome == 0 { Ok(usize::try_from(bytes).unwrap_or(0)) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The process ID of a Unix socket's peer at connect time (SO_PEERCRED); `None` if it is not visible in this PID
-/// namespace.
-pub fn peer_process(socket: &impl AsFd) -> Option<i32> {
-    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
-    let mut length = size_of_val(&peer) as libc::socklen_t;
-    // SAFETY: the option writes a ucred and its length, to addresses of ones that outlive the call.
-    let outcome = unsafe {
-        libc::getsockopt(
-            socket.as_fd().as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_PEERCRED,
-            std::ptr::from_mut(&mut peer).cast(),
-            &raw mut length,
-        )
-    };
-    (outcome == 0 && peer.pid > 0).then_some(peer.pid)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,14 +116,6 @@ mod tests {
         assert!(!readable(0));
         wake_when_readable(&ours, 0).unwrap();
         assert!(readable(60));
-    }
-
-    #[test]
-    fn only_unix_sockets_report_the_process_of_the_peer() {
-        let (ours, _theirs) = std::os::unix::net::UnixStream::pair().unwrap();
-        assert_eq!(peer_process(&ours), Some(std::process::id().cast_signed()));
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        assert_eq!(peer_process(&listener), None);
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! Help: `-h` fits on a screen, `--help` explains every option, and `iotoll help job` has the options of jobs, which several verbs take.
+//! Help: what it says behind the options, and `iotoll help job`, which has the options of jobs, which several verbs take.
 
 use super::{AFTER_HELP, JOB_VERBS};
 use crate::failure::BadInput;
-use clap::{Arg, Command};
+use clap::Command;
 use model::plan::options::{self, JobOption};
 
 /// Widest line.
@@ -63,67 +63,6 @@ fn shown_examples(verb: &[String]) -> String {
     let examples = examples(verb);
     let lines = examples.iter().map(|(command, what)| format!("  {command}\n      {what}"));
     if examples.is_empty() { String::new() } else { format!("Examples:\n{}", lines.collect::<Vec<_>>().join("\n")) }
-}
-
-/// What `-h` prints, if these words ask for it: the purpose, the examples, and the options by name.
-pub fn short(command: &Command, words: &[String]) -> Option<String> {
-    let words = words.iter().skip(1).take_while(|word| *word != "--");
-    let asked = words.clone().find(|word| matches!(word.as_str(), "-h" | "--help"))?;
-    if asked != "-h" {
-        return None;
-    }
-    let (mut found, mut verb) = (command.clone(), Vec::new());
-    // Gives each verb its usage.
-    found.build();
-    for word in words {
-        let Some(below) = found.find_subcommand(word).cloned() else { break };
-        (found, verb) = (below, [verb, vec![word.clone()]].concat());
-    }
-    Some(short_of(found, &verb))
-}
-
-fn short_of(mut command: Command, verb: &[String]) -> String {
-    let name = std::iter::once("iotoll").chain(verb.iter().map(String::as_str)).collect::<Vec<_>>().join(" ");
-    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
-    let mut parts = vec![textwrap::fill(&about, COLUMNS), command.render_usage().to_string(), shown_examples(verb)];
-    let below = command.get_subcommands().filter(|below| !below.is_hide_set());
-    let below: Vec<_> = below
-        .map(|below| row(below.get_name(), &below.get_about().map(ToString::to_string).unwrap_or_default()))
-        .collect();
-    if !below.is_empty() {
-        parts.push(format!("Verbs:\n{}", below.join("\n")));
-    }
-    let groups = groups(&command);
-    if !groups.is_empty() {
-        parts.push(format!("Options:\n{}", groups.join("\n")));
-    }
-    if takes_job(verb) || verb.is_empty() {
-        parts.push(textwrap::fill(JOB_OPTIONS, COLUMNS));
-    }
-    let more = if below.is_empty() { "explains every option" } else { "says more; iotoll VERB -h shows a verb" };
-    parts.push(format!("{name} --help {more}."));
-    parts.retain(|part| !part.is_empty());
-    parts.join("\n\n") + "\n"
-}
-
-/// The flags under their headings, by name.
-fn groups(command: &Command) -> Vec<String> {
-    let flags = || {
-        let flags = command.get_arguments().filter(|flag| !flag.is_hide_set() && !flag.is_positional());
-        flags.filter(|flag| !matches!(flag.get_id().as_str(), "help" | "version"))
-    };
-    let heading = |flag: &Arg| flag.get_help_heading().unwrap_or("Others").to_owned();
-    let mut headings: Vec<String> = Vec::new();
-    for flag in flags() {
-        if !headings.contains(&heading(flag)) {
-            headings.push(heading(flag));
-        }
-    }
-    let names = |of: &str| {
-        let names = flags().filter(|flag| heading(flag) == of).filter_map(Arg::get_long);
-        names.map(|name| format!("--{name}")).collect::<Vec<_>>().join(" ")
-    };
-    headings.iter().map(|of| row(of, &names(of))).collect()
 }
 
 /// A name, and beside it a text that keeps to its column.
@@ -190,36 +129,10 @@ fn described(option: &JobOption) -> String {
 mod tests {
     use super::*;
     use crate::command_line::CommandLine;
-    use crate::generate::verbs;
     use clap::CommandFactory;
 
     fn words(text: &str) -> Vec<String> {
         text.split(' ').map(str::to_owned).collect()
-    }
-
-    #[test]
-    fn the_short_help_of_every_verb_fits_on_a_screen_and_names_every_option() {
-        let command = CommandLine::command();
-        for (verb, found) in verbs(&command, &[]) {
-            let asked = [vec!["iotoll".to_owned()], verb.clone(), vec!["-h".to_owned()]].concat();
-            let help = short(&command, &asked).unwrap();
-            assert!(help.lines().count() <= 40, "{verb:?}: {} lines\n{help}", help.lines().count());
-            assert!(help.lines().all(|line| line.starts_with("  iotoll ") || line.chars().count() <= 100), "{help}");
-            let examples = if verb == ["guest", "list"] { 2 } else { 3 };
-            assert_eq!(help.matches("\n  iotoll ").count(), examples, "{help}");
-            for flag in found.get_arguments().filter(|flag| !flag.is_hide_set()) {
-                let name = flag.get_long().filter(|name| !["help", "version"].contains(name)).unwrap_or_default();
-                assert!(name.is_empty() || help.contains(&format!("--{name}")), "{name}: {help}");
-            }
-        }
-    }
-
-    #[test]
-    fn only_dash_h_before_a_command_is_the_short_help() {
-        let command = CommandLine::command();
-        assert!(short(&command, &words("iotoll run --help")).is_none());
-        assert!(short(&command, &words("iotoll cost -- fio -h")).is_none());
-        assert!(short(&command, &words("iotoll -h")).unwrap().contains("Verbs:"));
     }
 
     #[test]

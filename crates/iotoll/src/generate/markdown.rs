@@ -50,26 +50,11 @@ pub fn code(text: &str) -> String {
     if text.is_empty() { String::new() } else { format!("`{text}`") }
 }
 
-/// Plain text as Markdown. Only text in backquotes is markup. Flags and examples in single quotes become code, because mdBook turns
-/// hyphens into dashes.
+/// Plain text as Markdown. Only text in backquotes is markup. Flags become code, because mdBook turns hyphens into dashes.
 pub fn prose(text: &str) -> String {
     let parts = text.split('`').enumerate();
-    let parts = parts.map(|(number, part)| if number % 2 == 1 { part.to_owned() } else { with_examples(part) });
+    let parts = parts.map(|(number, part)| if number % 2 == 1 { part.to_owned() } else { plain(part) });
     parts.collect::<Vec<_>>().join("`")
-}
-
-/// An example is a quoted text with an option in it: 'bs=4k iodepth=8'. Other quotes, and apostrophes, stay.
-fn with_examples(text: &str) -> String {
-    let begins = |before: &str| before.ends_with([' ', '(']) || before.is_empty();
-    let ends = |after: &str| !after.starts_with(|next: char| next.is_alphanumeric());
-    for (place, _) in text.match_indices('\'') {
-        let (before, rest) = (text.get(..place).unwrap_or_default(), text.get(place + 1..).unwrap_or_default());
-        let Some((example, after)) = rest.split_once('\'') else { break };
-        if begins(before) && ends(after) && example.contains(['=', '>', '-']) {
-            return format!("{}{}{}", plain(before), code(example), with_examples(after));
-        }
-    }
-    plain(text)
 }
 
 fn plain(text: &str) -> String {
@@ -100,10 +85,6 @@ mod tests {
         assert_eq!(
             prose("iotoll cost -- fio (--name=a, `--b <c>`) 2*3 <d>"),
             "iotoll cost `--` fio (`--name=a`, `--b <c>`) 2\\*3 \\<d>"
-        );
-        assert_eq!(
-            prose("fio's jobs' files: 's=serve --listen {port}'. The client's 'word' ('iops < -5%')"),
-            "fio's jobs' files: `s=serve --listen {port}`. The client's 'word' (`iops < -5%`)"
         );
     }
 }

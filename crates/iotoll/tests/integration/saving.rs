@@ -6,7 +6,6 @@ use super::servers::fill;
 use std::fs;
 use std::io::pipe;
 use std::os::unix::fs::symlink;
-use std::time::Duration;
 
 const NULL: &str = "run --background 200ms --name=n --ioengine=null --size=1g --runtime=200ms --time_based";
 
@@ -36,20 +35,6 @@ fn a_record_is_saved_in_the_requested_folder() {
     at_once(0..6, |_| drop(folder.iotoll(NULL).run().done()));
     let records = folder.listing().into_keys().filter(|path| path.ends_with("record.jsonl")).count();
     assert_eq!(records, 6, "{:?}", folder.listing());
-}
-
-#[test]
-fn a_record_whose_folder_was_removed_is_saved_elsewhere() {
-    let folder = Folder::new();
-    let running = folder.iotoll(&format!("{NULL} --runtime=1 --out gone")).start().when(|_| folder.exists("gone"));
-    // Until it has tried to write there.
-    std::thread::sleep(Duration::from_millis(500));
-    fs::remove_dir_all(folder.path("gone")).unwrap();
-    let ended = running.wait().done();
-    assert!(ended.stderr.contains("gone/record.jsonl") && ended.stderr.contains("saved elsewhere"), "{ended:?}");
-    let kept = ended.stderr.trim().rsplit(' ').next().unwrap().to_owned();
-    folder.iotoll(&format!("report {kept}")).run().done();
-    fs::remove_dir_all(kept).unwrap();
 }
 
 /// A run and a command are compared with earlier ones, while measuring and again from the saved record.

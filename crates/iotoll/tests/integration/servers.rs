@@ -144,47 +144,9 @@ fn others_work(served: &Server) {
     }
 }
 
-/// Whole blocks bypass the cache, and all other requests work too.
-#[test]
-fn direct_bypasses_the_page_cache() {
-    let folder = Folder::temporary();
-    folder.write("data", b"1");
-    let usable = folder.iotoll("serve --backend file:data --direct --unix /nowhere/s").run();
-    if usable.stderr.contains("has no O_DIRECT") {
-        return skip("the temporary folder's file system has no O_DIRECT");
-    }
-    // Bytes of a file that are in the page cache.
-    let cached = |served: &Server| {
-        let output = done("fincore", &["--bytes", "--noheadings", "--output", "RES", &served.folder.name("data")]);
-        output.trim().parse::<u64>().unwrap()
-    };
-    let fresh = |served: &Server| {
-        served.folder.write("other", noise());
-        done("sync", &[&served.folder.name("data")]);
-        let out = format!("of={}", served.folder.name("data"));
-        done("dd", &[&out, "oflag=nocache", "conv=notrunc,fdatasync", "count=0", "status=none"]);
-        cached(served)
-    };
-    let served = Server::new("--backend file:data --direct --listen 127.0.0.1:0");
-    if fresh(&served) > 0 {
-        return skip("files of the temporary folder are only in the page cache");
-    }
-    done("nbdcopy", &["--flush", &served.folder.name("other"), &served.uri]);
-    done("nbdcopy", &[&served.uri, &served.folder.name("back")]);
-    assert!(served.folder.read("back") == noise());
-    assert_eq!(cached(&served), 0);
-    drop(served);
-    let served = Server::new("--backend file:data --listen 127.0.0.1:0");
-    assert_eq!(fresh(&served), 0);
-    done("nbdcopy", &[&served.uri, &served.folder.name("back")]);
-    assert_eq!(cached(&served), SIZE as u64, "through the cache, all of it is cached");
-    drop(served);
-    others_work(&Server::new("--backend file:data --direct --unix s"));
-}
-
 #[test]
 fn libnbd_gets_the_errors_of_the_protocol() {
-    let served = Server::new("--backend memory:1m --unix s --read-only --export a --export b");
+    let served = Server::new("--backend memory:1m --unix s --read-only --export a");
     let script = r#"
 h.set_strict_mode(0)
 h.connect_uri(uri)
@@ -201,9 +163,9 @@ for wrong, number in [(lambda: h.pwrite(b"x", 0), errno.EPERM), (lambda: h.pread
 h.flush()
 h.shutdown()
 "#;
-    libnbd(&served.uri.replace("/?", "/b?"), script);
+    libnbd(&served.uri.replace("/?", "/a?"), script);
     let names = done("nbdinfo", &["--list", &served.uri]);
-    assert!(names.contains("export=\"a\"") && names.contains("export=\"b\""), "{names}");
+    assert!(names.contains("export=\"a\""), "{names}");
     assert!(tool("nbdinfo", &[&served.uri.replace("/?", "/nowhere?")]).is_err());
 }
 
@@ -338,15 +300,13 @@ fn refused(served: &Server, cases: &[(&str, &[&str])]) {
 
 #[test]
 fn our_client_is_refused_unsupported_requests() {
-    let cases: [(&str, &[&str]); 10] = [
+    let cases: [(&str, &[&str]); 8] = [
         ("--rw=write", &["'f'", "does not allow Write"]),
         ("--size=2m", &["1048576 bytes", "use a smaller size="]),
         ("--path_crc=on", &["no checksums", "--path-crc on"]),
         ("--path_null=server", &["path_null", "iotoll serve --path-null server"]),
-        ("--inject_at=server", &["inject_at", "iotoll serve --inject-ns N --inject-at server"]),
         ("--path_tx_queue=ring-task --tx_task_cpus=same", &["tx_task_cpus=same", "cpus_allowed"]),
         ("--path_tx_queue=lock --path_framing=page-at-a-time", &["framing other than one-go"]),
-        ("--path_tx_queue=lock --inject_at=wire --inject_ns=1", &["inject_at=wire"]),
         ("--path_tx_queue=lock --path_null=wire", &["path_null", "leave out path_tx_queue"]),
         ("--path_tx_queue=lock --submitters=65", &["--submitters", "1 to 64"]),
     ];
@@ -491,9 +451,11 @@ fn a_server_counts_the_lines_about_bad_clients_that_it_does_not_show() {
         let mut text = String::new();
         reader.read_to_string(&mut text).map(|_| text)
     });
+    // There is room then.
+    std::thread::sleep(Duration::from_millis(500));
     assert_eq!(served.terminated().1.code, Some(0));
     let text = reading.join().unwrap().unwrap();
-    assert!(text.contains(" more lines about clients on the Unix socket not shown"), "{text}");
+    assert!(text.contains(" more lines not shown"), "{text}");
     assert!(text.contains(" requests in "), "the report at the end: {text}");
 }
 

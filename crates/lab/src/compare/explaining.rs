@@ -4,7 +4,8 @@
 //! They come last, so that the machine is in the state that the answer describes, and so that their number follows from the time that the
 //! answer took. They are shorter than the others: an interval needs many rounds rather than long ones.
 
-use super::{Observer, RoundRunner, Stage};
+use super::RoundRunner;
+use crate::progress::{Observer, Progress};
 use crate::session::outcome_of;
 use model::comparison::record::{CompareRecord, RoundRecord, Schedule};
 use model::explained::FEWEST_ROUNDS;
@@ -164,7 +165,7 @@ impl RoundRunner<'_> {
             if let Err(error) = kept {
                 return Outcome::Failed(error.to_string());
             }
-            observer(Stage::Explaining { rounds: rounds + 1, elapsed: begun.elapsed(), of: time });
+            observer(Progress::Explaining { rounds: rounds + 1, elapsed: begun.elapsed(), of: time });
         }
         Outcome::Completed
     }

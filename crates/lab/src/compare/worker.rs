@@ -160,7 +160,7 @@ impl WorkerThread {
         let control = Arc::new(Control::shared(self.words.clone()));
         let mut worker = build_worker(&copy, Arc::default(), control, self.clock)?;
         let turn_signal = signal(&self.words, TURN);
-        with_engine(&copy, self.clock, |engine| {
+        with_engine(&copy, |engine| {
             worker.calibrate();
             let (mut kept, mut pending, mut turn) = (Histogram::new(), false, 0);
             loop {

@@ -5,16 +5,15 @@ use super::traits::{Immediate, Perform};
 use crate::error::Result;
 use crate::workload::JobCopy;
 use crate::workload::request_source::Request;
-use model::unit::Hertz;
 use sys::burner::Burner;
 
 /// Completes every I/O at once: only the cost of the load generator is left.
-pub(super) fn null(copy: &JobCopy, _: Hertz) -> Result<OpenEngine> {
+pub(super) fn null(copy: &JobCopy) -> Result<OpenEngine> {
     ready(copy, || {})
 }
 
 /// Burns a fixed number of TSC cycles for each I/O: a known cost that every meter must find.
-pub(super) fn spin(copy: &JobCopy, _: Hertz) -> Result<OpenEngine> {
+pub(super) fn spin(copy: &JobCopy) -> Result<OpenEngine> {
     // Calibrated, so that the known cost is the real cost.
     let burner = Burner::calibrated(copy.plan.own.spin_cycles).burner;
     ready(copy, move || burner.burn())
@@ -22,7 +21,7 @@ pub(super) fn spin(copy: &JobCopy, _: Hertz) -> Result<OpenEngine> {
 
 /// Executes a fixed number of dependent instructions for each I/O. Unlike `spin`, which waits for the clock, it takes
 /// longer on a slower CPU, so it shows how much a meter disturbs.
-pub(super) fn work(copy: &JobCopy, _: Hertz) -> Result<OpenEngine> {
+pub(super) fn work(copy: &JobCopy) -> Result<OpenEngine> {
     let (steps, mut state) = (copy.plan.own.work_steps, 1_u64);
     ready(copy, move || {
         for _ in 0..steps {

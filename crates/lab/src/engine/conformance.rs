@@ -40,7 +40,7 @@ fn socket(directory: &Path) -> std::path::PathBuf {
 /// The server for the test with this folder; it runs as long as the tests.
 fn server(directory: &Path) -> String {
     use nbd::backends::Backend;
-    use nbd::server::{Access, Exports, Listener, Observer, Options, ServerHandle, serve};
+    use nbd::server::{Access, Export, Listener, Observer, Options, ServerHandle, serve};
     struct Quiet;
     impl Observer for Quiet {
         fn note(&self, _: &str) {}
@@ -50,12 +50,9 @@ fn server(directory: &Path) -> String {
     if !socket.exists() {
         let listener = Listener::Unix(std::os::unix::net::UnixListener::bind(&socket).unwrap());
         std::thread::spawn(move || {
-            let exports = Exports::new(
-                vec![String::new()],
-                Backend::memory(BLOCK * BLOCKS, &nbd::Tuning::default()).unwrap(),
-                Access::ReadWrite,
-            );
-            serve(&listener, &exports, &Options::default(), &ServerHandle::new().unwrap(), &Quiet)
+            let memory = Backend::memory(BLOCK * BLOCKS, &nbd::Tuning::default()).unwrap();
+            let export = Export::new(String::new(), memory, Access::ReadWrite, u32::MAX);
+            serve(&listener, &export, &Options::default(), &ServerHandle::new().unwrap(), &Quiet)
         });
     }
     uri
@@ -82,7 +79,7 @@ fn opened(plan: &JobPlan, clock: Hertz) -> crate::Result<(Worker, OpenEngine, Ar
     let live = Arc::new(LiveCounters::default());
     let copy = JobCopy { plan, number: 0, targets, replay: None };
     let worker = build_worker(&copy, live.clone(), Arc::new(Control::default()), clock)?;
-    Ok((worker, open(&copy, clock)?, live))
+    Ok((worker, open(&copy)?, live))
 }
 
 fn run(plan: &JobPlan) -> crate::Result<Worker> {

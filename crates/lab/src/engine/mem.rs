@@ -9,7 +9,6 @@ use crate::sysroot::Sysroot;
 use crate::workload::JobCopy;
 use crate::workload::request_source::{Kind, Request};
 use ::nbd::client::Account;
-use model::unit::Hertz;
 use std::path::Path;
 use sys::buffer::AlignedBuffer;
 use sys::byte_store::ByteStore;
@@ -20,7 +19,7 @@ struct Mem {
     in_flight: Account,
 }
 
-pub(super) fn open(copy: &JobCopy, _: Hertz) -> Result<OpenEngine> {
+pub(super) fn open(copy: &JobCopy) -> Result<OpenEngine> {
     let plan = copy.plan;
     let bytes = copy.targets.iter().map(|target| target.span.begin + target.span.length).max().unwrap_or(0);
     let failed = |error| Error::job(&plan.name, format!("{bytes} bytes of memory, its device"), error);

@@ -11,10 +11,9 @@ use crate::workload::payload::fill_once;
 use crate::workload::request_source::{Kind, Request};
 use crate::workload::target::{self, Share, Span};
 use connections::{Split, join};
-use model::plan::{InjectAt, JobPlan, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan, PathTxQueue};
-use model::unit::Hertz;
+use model::plan::{JobPlan, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan, PathTxQueue};
 use nbd::client::{Accounting, Ask, Client, Connection, Done, Options, POLL_INTERVAL, Uri, Wire};
-use nbd::{Copying, Delay, Framing, Layer, Tuning};
+use nbd::{Copying, Framing, Tuning};
 use std::io;
 use std::num::NonZeroU64;
 use std::path::Path;
@@ -43,7 +42,7 @@ struct Remote<C> {
     copy: Vec<u8>,
 }
 
-pub(super) fn open(copy: &JobCopy, clock: Hertz) -> Result<OpenEngine> {
+pub(super) fn open(copy: &JobCopy) -> Result<OpenEngine> {
     let (plan, depth) = (copy.plan, copy.plan.depth.in_flight);
     let (part, block) = (plan.path.max_payload, slot_bytes(plan));
     let parts = u32::try_from(block.div_ceil(part as usize)).unwrap_or(u32::MAX);
@@ -52,30 +51,24 @@ pub(super) fn open(copy: &JobCopy, clock: Hertz) -> Result<OpenEngine> {
         Error::refused(plan, format_args!("path_max_payload={part} {why}"))
     })?;
     let bytes = if parts == 1 { block } else { part as usize };
-    let mut options = options(&plan.path);
-    // Without a wire there is no delay on the wire.
-    if plan.inject.at == InjectAt::Wire && plan.path.null != PathNull::Wire {
-        options.tuning.delay = Delay::new(Layer::Wire, clock.ticks(plan.inject.time).0);
-    }
-    // In this thread, because it also receives the replies.
-    let burnt = options.tuning.delay.calibrate();
+    let options = options(&plan.path);
     match plan.path.tx_queue {
-        PathTxQueue::None => split(plan, connect(plan, slots, bytes, options)?, parts, burnt),
+        PathTxQueue::None => split(plan, connect(plan, slots, bytes, options)?, parts),
         PathTxQueue::Lock | PathTxQueue::RingTask | PathTxQueue::MpRing | PathTxQueue::SwapAll => {
-            split(plan, join(plan, slots, bytes, options)?, parts, burnt)
+            split(plan, join(plan, slots, bytes, options)?, parts)
         }
     }
 }
 
-/// The engine, with `parts` requests for the largest I/O, and `burnt` ticks for each.
-fn split(plan: &JobPlan, client: impl Connection + 'static, parts: u32, burnt: Option<f64>) -> Result<OpenEngine> {
+/// The engine, with `parts` requests for the largest I/O.
+fn split(plan: &JobPlan, client: impl Connection + 'static, parts: u32) -> Result<OpenEngine> {
     if parts == 1 {
-        return ready(plan, client, burnt);
+        return ready(plan, client);
     }
-    ready(plan, Split::new(client, plan.depth.in_flight, parts, plan.path.max_payload), burnt)
+    ready(plan, Split::new(client, plan.depth.in_flight, parts, plan.path.max_payload))
 }
 
-fn ready(plan: &JobPlan, client: impl Connection + 'static, burnt: Option<f64>) -> Result<OpenEngine> {
+fn ready(plan: &JobPlan, client: impl Connection + 'static) -> Result<OpenEngine> {
     let (slot, slots) = (slot_bytes(plan), plan.depth.in_flight);
     let mut noise = vec![0; slot];
     let mut seed = 0x5eed;
@@ -94,7 +87,6 @@ fn ready(plan: &JobPlan, client: impl Connection + 'static, burnt: Option<f64>) 
     };
     Ok(Box::new(move |worker| {
         engine.control = worker.control();
-        worker.burnt_ticks = worker.burnt_ticks.or(burnt);
         // Make waits as long as requested, not 50 µs longer. If that fails, they are longer.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         worker.run_queued(&mut engine)
@@ -364,8 +356,6 @@ mod tests {
             segment: 6,
             coalesce: Duration::from_nanos(4),
             busy_poll: Duration::from_nanos(5),
-            // Set elsewhere, because it needs the clock.
-            delay: Delay::NONE,
         };
         let handshake_timeout = Options::default().handshake_timeout;
         assert_eq!(

@@ -5,7 +5,6 @@ use super::{OpenEngine, Trims, moved, noisy_slots, open_files, result_of, sync_f
 use crate::error::{Error, Result};
 use crate::workload::JobCopy;
 use crate::workload::request_source::{Kind, Request};
-use model::unit::Hertz;
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 use std::fs::File;
@@ -14,20 +13,20 @@ use sys::buffer::AlignedBuffer;
 use sys::byte_store::ByteStore;
 
 /// pread and pwrite: one system call per I/O.
-pub(super) fn psync(copy: &JobCopy, _: Hertz) -> Result<OpenEngine> {
+pub(super) fn psync(copy: &JobCopy) -> Result<OpenEngine> {
     ready(copy, open_files(copy)?)
 }
 
 /// read and write at the file's position, which lseek moves where the next I/O does not follow the last one: what programs without
 /// pread do.
-pub(super) fn sync(copy: &JobCopy, _: Hertz) -> Result<OpenEngine> {
+pub(super) fn sync(copy: &JobCopy) -> Result<OpenEngine> {
     let at_begin = |file| Positioned { file, position: Some(0) };
     ready(copy, open_files(copy)?.into_iter().map(at_begin).collect())
 }
 
 /// Copies between the job's buffer and a mapping of the file: what programs with memory-mapped files do. The kernel works in page faults and
 /// writeback.
-pub(super) fn mmap(copy: &JobCopy, _: Hertz) -> Result<OpenEngine> {
+pub(super) fn mmap(copy: &JobCopy) -> Result<OpenEngine> {
     let plan = copy.plan;
     let failed = |error| Error::job(&plan.name, "mapping a file", error);
     let mut files = Vec::new();

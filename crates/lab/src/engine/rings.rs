@@ -7,7 +7,6 @@ use crate::error::{Error, Result};
 use crate::workload::JobCopy;
 use crate::workload::request_source::{Kind, Request};
 use model::plan::JobPlan;
-use model::unit::Hertz;
 use rustix::io::ReadWriteFlags;
 use std::io;
 use sys::aio::AioContext;
@@ -19,7 +18,7 @@ const MOST_BUFFERS: u32 = 16_384;
 /// RWF_DONTCACHE of linux/fs.h (6.14).
 const DONTCACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
 
-pub(super) fn libaio(copy: &JobCopy, _: Hertz) -> Result<OpenEngine> {
+pub(super) fn libaio(copy: &JobCopy) -> Result<OpenEngine> {
     let (plan, depth) = (copy.plan, copy.plan.depth.in_flight);
     let context = AioContext::new(open_files(copy)?, noisy_slots(plan, depth)?, depth);
     let context = context.map_err(|error| match error.raw_os_error() {
@@ -32,7 +31,7 @@ pub(super) fn libaio(copy: &JobCopy, _: Hertz) -> Result<OpenEngine> {
     Ok(ready(context?, copy))
 }
 
-pub(super) fn io_uring(copy: &JobCopy, _: Hertz) -> Result<OpenEngine> {
+pub(super) fn io_uring(copy: &JobCopy) -> Result<OpenEngine> {
     let (plan, depth) = (copy.plan, copy.plan.depth.in_flight);
     let (files, slots) = (open_files(copy)?, noisy_slots(plan, depth)?);
     let ring = BlockRing::new(files, slots, depth, asking(plan));

@@ -8,7 +8,6 @@ use crate::error::{Error, Result};
 use crate::workload::JobCopy;
 use crate::workload::request_source::Request;
 use model::plan::Peer;
-use model::unit::Hertz;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::collections::VecDeque;
@@ -28,7 +27,7 @@ const MOST_IN_FLIGHT: u64 = 128 << 10;
 const OVERHEAD: u64 = 1 << 10;
 const LONGEST_DATAGRAM: u64 = 65_507;
 
-pub(super) fn open(copy: &JobCopy, _: Hertz) -> Result<OpenEngine> {
+pub(super) fn open(copy: &JobCopy) -> Result<OpenEngine> {
     let plan = copy.plan;
     let Some(peer) = plan.own.rr_peer.clone() else {
         let why = format_args!("ioengine=rr needs an echo server; add rr_peer={}", Peer::FORM);

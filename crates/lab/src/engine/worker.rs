@@ -19,7 +19,7 @@ use crate::workload::request_source::{Kind, Request, RequestSource};
 pub use around::Written;
 use around::{Injection, Next};
 use model::ThreadUsage;
-use model::plan::{Depth, InjectAt, JobPlan};
+use model::plan::{Depth, JobPlan};
 use model::unit::{Hertz, Nanos};
 use std::sync::Arc;
 use std::time::Duration;
@@ -132,10 +132,7 @@ impl Worker {
                 ramping: false,
             },
             injection: Injection {
-                // For other layers the engine or the server does it.
-                burner: Some(clock.ticks(plan.inject.time).0)
-                    .filter(|ticks| *ticks > 0 && plan.inject.at == InjectAt::Submit)
-                    .map(Burner::uncalibrated),
+                burner: Some(clock.ticks(plan.inject.time).0).filter(|ticks| *ticks > 0).map(Burner::uncalibrated),
                 every: clock.ticks(plan.inject.every).0,
                 due: 0,
             },

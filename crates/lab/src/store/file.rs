@@ -35,15 +35,10 @@ impl RecordFile {
         Ok(Self { file, path, length: 0 })
     }
 
-    /// Whether this very file lies at `path`.
-    pub(super) fn lies_at(&self, path: &Path) -> bool {
-        let of = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
-        self.file.metadata().is_ok_and(|own| fs::symlink_metadata(path).is_ok_and(|there| of(there) == of(own)))
-    }
-
     /// Removes it, unless another file lies at its path.
     pub(super) fn remove(&self) {
-        if self.lies_at(&self.path) {
+        let of = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+        if self.file.metadata().is_ok_and(|own| fs::symlink_metadata(&self.path).is_ok_and(|it| of(it) == of(own))) {
             // An error cannot be reported from here.
             let _ = fs::remove_file(&self.path);
         }

@@ -49,8 +49,8 @@ use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 
 pub use conduct::{
-    Access, CallPlan, Ends, Inject, InjectAt, Order, OwnPlan, PATTERNS, Pace, Peer, ReplayPlan, Reporting, SyncPlan,
-    ThreadPlan, Together,
+    Access, CallPlan, Ends, Inject, Order, OwnPlan, PATTERNS, Pace, Peer, ReplayPlan, Reporting, SyncPlan, ThreadPlan,
+    Together,
 };
 pub use content::{Content, HEADER_BYTES, Pattern, Verify, VerifyMethod};
 pub use engine::{ENGINES, Engine, EngineKind, Medium, Queue};

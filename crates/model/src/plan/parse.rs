@@ -17,7 +17,7 @@ use super::value::{Quoted, Wrong};
 use crate::unit::Nanos;
 use crate::warning;
 use crate::warning::{Code, Warning};
-pub use error::{ParseError, Place, Refused};
+pub use error::{ParseError, Place, Refused, Subject};
 use std::collections::BTreeSet;
 
 /// What the resulting plan depends on besides the text.
@@ -216,7 +216,7 @@ impl<'a> Reader<'a> {
         if name.chars().any(char::is_control) {
             // The name is used for threads, files and lines of a report, and none of them can contain a NUL.
             let wrong = Wrong::new("a job's name must not contain control characters; use letters, digits, - and _");
-            self.errors.push(ParseError { place: place.clone(), kind: "section", name, wrong });
+            self.errors.push(ParseError { place: place.clone(), kind: Subject::Section, name, wrong });
             return None;
         }
         let before = self.errors.len();
@@ -292,7 +292,7 @@ fn sections(arguments: &[String]) -> Result<Vec<Section>, ParseError> {
     let (stray, options) = files_and_options(arguments);
     if let Some(stray) = stray.first() {
         let wrong = Wrong::new("not an option; expected --option=value");
-        return Err(ParseError { place: Place::Flag, kind: "argument", name: (*stray).to_owned(), wrong });
+        return Err(ParseError { place: Place::Flag, kind: Subject::Argument, name: (*stray).to_owned(), wrong });
     }
     for assignment in options.iter().map(|option| Assignment::parse(option, Place::Flag)) {
         if assignment.name != "name" {

@@ -152,7 +152,6 @@ fn refuse(tuning: &Tuning) -> Result<()> {
         (tuning.framing != Framing::OneGo, "a framing other than one-go (path_framing)"),
         (tuning.segment != u32::MAX, "sending in segments (path_segment)"),
         (!tuning.busy_poll.is_zero(), "busy polling"),
-        (tuning.delay.burner.is_some(), "busy work (inject_at=wire)"),
     ];
     match unsupported.into_iter().find(|(used, _)| *used) {
         Some((_, name)) => Err(Error::Server(format!("{name} is not supported on a connection that threads share"))),
@@ -176,49 +175,6 @@ pub struct Submitter {
 impl Submitter {
     pub fn shared(&self) -> &Arc<SharedClient> {
         &self.shared
-    }
-
-    /// Submits the staged requests: this thread or another sends them, now or soon.
-    pub fn submit(&mut self) {
-        if !self.staged.is_empty() {
-            self.shared.inner.submit(&self.staged);
-            self.staged.clear();
-            self.staged_bytes = 0;
-        }
-    }
-
-    /// Submits, then waits until at least one request is completed (unless none is in flight), and passes all completed
-    /// ones to `each`. Returns false if nothing was received for [`POLL_INTERVAL`].
-    ///
-    /// # Errors
-    /// When the connection is lost or the server breaks the protocol.
-    pub fn wait(&mut self, mut each: impl FnMut(Done)) -> Result<bool> {
-        self.submit();
-        if self.in_flight == 0 {
-            return Ok(true);
-        }
-        let inner = &self.shared.inner;
-        let Some(mailbox) = inner.mailboxes.get(self.number) else { return Ok(false) };
-        let end = Instant::now() + POLL_INTERVAL;
-        let mut mail = lock(&mailbox.mail);
-        while mail.done.is_empty() {
-            if mail.lost {
-                drop(mail);
-                return Err(Error::Lost(self.shared.lost().unwrap_or_default()));
-            }
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                mail.awaited = false;
-                return Ok(false);
-            }
-            mail.awaited = true;
-            mail = mailbox.arrived.wait_timeout(mail, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
-        std::mem::swap(&mut mail.done, &mut self.done);
-        drop(mail);
-        self.in_flight -= self.done.len() as u32;
-        self.done.drain(..).for_each(|done| each(Done { slot: done.slot - self.first, ..done }));
-        Ok(true)
     }
 }
 
@@ -251,13 +207,43 @@ impl Connection for Submitter {
         self.staged_bytes
     }
 
+    /// This thread or another sends them.
     fn submit(&mut self, _: impl FnMut(Done)) -> Result<bool> {
-        self.submit();
+        if !self.staged.is_empty() {
+            self.shared.inner.submit(&self.staged);
+            self.staged.clear();
+            self.staged_bytes = 0;
+        }
         Ok(true)
     }
 
-    fn exchange(&mut self, each: impl FnMut(Done)) -> Result<bool> {
-        self.wait(each)
+    fn exchange(&mut self, mut each: impl FnMut(Done)) -> Result<bool> {
+        self.submit(&mut each)?;
+        if self.in_flight == 0 {
+            return Ok(true);
+        }
+        let inner = &self.shared.inner;
+        let Some(mailbox) = inner.mailboxes.get(self.number) else { return Ok(false) };
+        let end = Instant::now() + POLL_INTERVAL;
+        let mut mail = lock(&mailbox.mail);
+        while mail.done.is_empty() {
+            if mail.lost {
+                drop(mail);
+                return Err(Error::Lost(self.shared.lost().unwrap_or_default()));
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                mail.awaited = false;
+                return Ok(false);
+            }
+            mail.awaited = true;
+            mail = mailbox.arrived.wait_timeout(mail, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        std::mem::swap(&mut mail.done, &mut self.done);
+        drop(mail);
+        self.in_flight -= self.done.len() as u32;
+        self.done.drain(..).for_each(|done| each(Done { slot: done.slot - self.first, ..done }));
+        Ok(true)
     }
 
     fn in_flight(&self) -> u32 {

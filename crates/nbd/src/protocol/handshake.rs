@@ -68,9 +68,6 @@ pub mod reply {
 pub mod info {
     /// Size and transmission flags.
     pub const EXPORT: u16 = 0;
-    /// The canonical name.
-    pub const NAME: u16 = 1;
-    pub const DESCRIPTION: u16 = 2;
     /// Block sizes: minimum, preferred, maximum payload.
     pub const BLOCK_SIZE: u16 = 3;
 }

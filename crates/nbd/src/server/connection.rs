@@ -1,12 +1,11 @@
 //! One client's connection from the greeting to its end: received bytes go to the handshake or to the requests, their
 //! output is sent. Never waits.
 
-use super::Exports;
-use super::receive_coalescing::{MAX_BYTES, Target, Wait};
+use super::Export;
+use super::receive_coalescing::{MAX_BYTES, Target};
 use super::requests::{Next, Requests, TURN};
-use crate::backends::Outcome;
 use crate::handshake::server::{Negotiation, State, Step, greeting};
-use crate::socket::{LowWater, Peer, Socket};
+use crate::socket::{LowWater, Socket};
 use crate::tuning::Tuning;
 use crate::wire::REQUEST_BYTES;
 use rustix::event::epoll::EventFlags;
@@ -22,19 +21,14 @@ use sys::send_batch::SendBatch;
 const ABANDONED_FOR: Duration = Duration::from_secs(5);
 /// The client closed the connection before it had received all replies.
 const ABANDONED: &str = "client disconnected before it received all replies";
-/// Longest sleep before the thread checks again whether enough has arrived on a Unix socket. It serves no other client
-/// meanwhile.
-const SLEEP: Duration = Duration::from_micros(50);
 
 /// One client's connection.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) socket: Socket,
-    pub(super) peer: Peer,
+    pub(super) peer: String,
     /// What the event loop waits for.
     pub(super) interest: EventFlags,
-    /// The number of the order that a worker has to finish.
-    pub(super) ordered: Option<u64>,
     /// State of the handshake, and when it started.
     handshake: State,
     pub(super) since: Instant,
@@ -59,20 +53,17 @@ pub(super) struct Connection {
 struct Coalescing {
     target: Target,
     low_water: LowWater,
-    /// The current wait if the socket has no low-water mark.
-    unmarked: Option<Wait>,
 }
 
 impl Connection {
     /// A new client's connection. The greeting is ready to be sent.
-    pub(super) fn new(socket: Socket, peer: Peer) -> Self {
+    pub(super) fn new(socket: Socket, peer: String) -> Self {
         let mut batch = SendBatch::new(None);
         batch.put(&greeting());
         Self {
             socket,
             peer,
             interest: EventFlags::IN,
-            ordered: None,
             handshake: State::default(),
             since: Instant::now(),
             requests: None,
@@ -90,13 +81,6 @@ impl Connection {
         self.batch.unsent() > 0
     }
 
-    /// Replies to the request for which a worker has flushed; the connection is advanced afterwards.
-    pub(super) fn resume(&mut self, flushed: Outcome) {
-        if let Some(requests) = &mut self.requests {
-            requests.resume(flushed, &mut self.batch);
-        }
-    }
-
     /// Whether everything that has arrived is executed and replied to.
     pub(super) fn is_done(&self) -> bool {
         let between = self.requests.as_deref().is_none_or(Requests::is_between_requests) && self.unparsed.is_empty();
@@ -105,14 +89,14 @@ impl Connection {
 
     /// Sends pending replies, receives once (with page-at-a-time framing: until nothing is left), and executes the
     /// requests received. Never waits. `memory` is the receive buffer, which all connections of a thread share.
-    pub(super) fn advance(&mut self, exports: &Exports, tuning: Tuning, memory: &mut [u8]) -> Next {
+    pub(super) fn advance(&mut self, export: &Export, tuning: Tuning, memory: &mut [u8]) -> Next {
         if tuning.framing.most_received().is_none() {
-            return self.advance_once(exports, tuning, memory);
+            return self.advance_once(export, tuning, memory);
         }
         let begun = Instant::now();
         loop {
             let before = self.receives();
-            let next = self.advance_once(exports, tuning, memory);
+            let next = self.advance_once(export, tuning, memory);
             // The next poll reports what is left after a turn.
             if next != Next::Receive || self.receives() == before || begun.elapsed() >= TURN {
                 return next;
@@ -124,12 +108,12 @@ impl Connection {
         self.requests.as_ref().map_or(0, |requests| requests.counters.receives)
     }
 
-    fn advance_once(&mut self, exports: &Exports, tuning: Tuning, memory: &mut [u8]) -> Next {
+    fn advance_once(&mut self, export: &Export, tuning: Tuning, memory: &mut [u8]) -> Next {
         // Pending replies are sent, and the requests held back behind them executed.
         match (self.flush(), self.next) {
-            (Next::Receive, Next::Send | Next::Yield | Next::Wait) => {
+            (Next::Receive, Next::Send | Next::Yield) => {
                 let unparsed = std::mem::take(&mut self.unparsed);
-                match self.consume(&unparsed, exports, tuning) {
+                match self.consume(&unparsed, export, tuning) {
                     Next::Receive => {}
                     next => return next,
                 }
@@ -138,13 +122,13 @@ impl Connection {
             (next, _) => return next,
         }
         match self.lay_out_places(tuning) {
-            Some(length) => self.receive_in_place(length, exports, tuning),
-            None => self.receive(memory, exports, tuning),
+            Some(length) => self.receive_in_place(length, export, tuning),
+            None => self.receive(memory, export, tuning),
         }
     }
 
     /// Receives, appending to the start of a message that is already there.
-    fn receive(&mut self, memory: &mut [u8], exports: &Exports, tuning: Tuning) -> Next {
+    fn receive(&mut self, memory: &mut [u8], export: &Export, tuning: Tuning) -> Next {
         let there = self.unparsed.len();
         let Some((front, back)) = memory.split_at_mut_checked(there).filter(|(_, back)| !back.is_empty()) else {
             return Next::End(Some("message exceeds the maximum size"));
@@ -162,7 +146,7 @@ impl Connection {
         self.unparsed.clear();
         let asked = |connection: &Self| connection.requests.as_ref().map_or(0, |requests| requests.counters.requests);
         let (before, now) = (asked(self), Instant::now());
-        let next = self.consume(input, exports, tuning);
+        let next = self.consume(input, export, tuning);
         self.coalescing.target.received(count, asked(self) - before, now);
         next
     }
@@ -186,7 +170,7 @@ impl Connection {
     }
 
     /// Receives into the scatter list, whose first part has this length.
-    fn receive_in_place(&mut self, length: usize, exports: &Exports, tuning: Tuning) -> Next {
+    fn receive_in_place(&mut self, length: usize, export: &Export, tuning: Tuning) -> Next {
         let received = self.places.as_mut().map(|places| places.receive(&self.socket, Waiting::Never));
         let count = match received.unwrap_or(Ok(0)) {
             Ok(count @ 1..) => count,
@@ -200,7 +184,7 @@ impl Connection {
         let own = self.places.as_ref().map(ReceiveBatch::own).unwrap_or_default();
         behind.copy_from_slice(own.get(..there).unwrap_or_default());
         self.count_received(count);
-        self.consume(behind, exports, tuning)
+        self.consume(behind, export, tuning)
     }
 
     /// Handles a receive call that returned no bytes.
@@ -222,17 +206,16 @@ impl Connection {
     }
 
     /// Consumes `input`, sends the output, and keeps the unused rest.
-    fn consume(&mut self, input: &[u8], exports: &Exports, tuning: Tuning) -> Next {
+    fn consume(&mut self, input: &[u8], export: &Export, tuning: Tuning) -> Next {
         let (mut rest, mut begun) = (input, None);
         let next = loop {
-            let (taken, next) = self.use_up(rest, exports, tuning);
+            let (taken, next) = self.use_up(rest, export, tuning);
             rest = rest.get(taken..).unwrap_or_default();
             self.next = next;
             match (self.flush(), next) {
                 // Without this limit, a client that takes replies as fast as they are produced could occupy the thread.
                 (Next::Receive, Next::Send) if begun.get_or_insert_with(Instant::now).elapsed() < TURN => {}
                 (Next::Receive, Next::Send | Next::Yield) => break Next::Yield,
-                (Next::Receive, Next::Wait) => break Next::Wait,
                 (next, _) => break next,
             }
         };
@@ -241,12 +224,12 @@ impl Connection {
     }
 
     /// Returns the number of bytes used, and what the connection needs next.
-    fn use_up(&mut self, input: &[u8], all: &Exports, tuning: Tuning) -> (usize, Next) {
+    fn use_up(&mut self, input: &[u8], export: &Export, tuning: Tuning) -> (usize, Next) {
         if let Some(requests) = &mut self.requests {
             return requests.advance(input, &mut self.batch);
         }
-        let (exports, offers_checksums) = (all.infos.as_slice(), tuning.checksums);
-        let mut negotiation = Negotiation { exports, state: self.handshake, offers_checksums };
+        let (state, offers_checksums) = (self.handshake, tuning.checksums);
+        let mut negotiation = Negotiation { export: &export.info, state, offers_checksums };
         let mut out = Vec::new();
         let (taken, step) = negotiation.advance(input, &mut out);
         self.handshake = negotiation.state;
@@ -255,17 +238,15 @@ impl Connection {
             Step::Continue if taken > 0 && !out.is_empty() => Next::Send,
             Step::Continue => Next::Receive,
             Step::End(why) => Next::End(why),
-            Step::Agreed(agreed) => match all.requests(&agreed, tuning) {
-                Some(requests) => {
-                    // The handshake's last output is sent first.
-                    let mut batch = requests.batch();
-                    batch.put(self.batch.own());
-                    self.batch = batch;
-                    self.requests = Some(Box::new(requests));
-                    Next::Send
-                }
-                None => Next::End(Some("no such export")),
-            },
+            Step::Agreed { checksums } => {
+                let requests = export.requests(checksums, tuning);
+                // The handshake's last output is sent first.
+                let mut batch = requests.batch();
+                batch.put(self.batch.own());
+                self.batch = batch;
+                self.requests = Some(Box::new(requests));
+                Next::Send
+            }
         };
         (taken, next)
     }
@@ -335,15 +316,19 @@ pub(super) const FAILED_IN_THE_MIDDLE: &str = "the storage failed in the middle 
 /// Receive coalescing.
 impl Connection {
     /// Called before the thread waits. Returns the deadline until which to wait for the rest of a payload or for more
-    /// requests as one, `most` from now at the latest; `None` without coalescing (always if `may` is false).
+    /// requests as one, `most` from now at the latest; `None` without coalescing (always if `may` is false, and on a Unix
+    /// socket, which wakes at the first byte whatever its low-water mark).
     ///
     /// # Errors
     /// As setsockopt(2).
     pub(super) fn coalesce(&mut self, may: bool, most: Duration) -> io::Result<Option<Instant>> {
         let Some(requests) = &self.requests else { return Ok(None) };
-        let Coalescing { target, low_water, unmarked } = &mut self.coalescing;
-        let (marked, rest) = (self.socket.is_tcp, requests.in_place().map(|(_, _, rest)| rest));
-        if let Some(rest) = rest.filter(|_| may && marked) {
+        if !self.socket.is_tcp {
+            return Ok(None);
+        }
+        let Coalescing { target, low_water } = &mut self.coalescing;
+        let rest = requests.in_place().map(|(_, _, rest)| rest);
+        if let Some(rest) = rest.filter(|_| may) {
             // The rest of the payload is certain to arrive, and the client sees one message.
             low_water.about(&self.socket, rest.min(MAX_BYTES))?;
             return Ok(Some(Instant::now() + most));
@@ -356,23 +341,8 @@ impl Connection {
             target.cancel();
             None
         };
-        *unmarked = wait.filter(|_| !marked).map(|(wait, _)| wait);
-        if marked {
-            low_water.set(&self.socket, wait.map_or(1, |(wait, _)| wait.bytes))?;
-        }
+        low_water.set(&self.socket, wait.map_or(1, |(wait, _)| wait.bytes))?;
         Ok(wait.map(|(_, until)| until))
-    }
-
-    /// Data have arrived on a socket without a low-water mark. Returns how long to sleep before checking again; `None`:
-    /// use the data now. The thread does not sleep unless it is `alone` with this connection.
-    pub(super) fn sleep_for_more(&mut self, alone: bool) -> Option<Duration> {
-        let wait = self.coalescing.unmarked?;
-        if !alone {
-            self.coalescing.unmarked = None;
-            self.coalescing.target.cancel();
-            return None;
-        }
-        (self.socket.unread() < wait.bytes).then(|| SLEEP.min(wait.timeout / 4))
     }
 }
 

@@ -3,11 +3,10 @@
 //! has arrived, within five seconds, and disconnects every client.
 
 use super::connection::Connection;
+use super::inbox::{Inbox, Waker};
 use super::requests::{Next, TURN};
-use super::worker::{Inbox, Message, Order, Waker};
 use super::{Counters, Server};
-use crate::socket::{Peer, Socket, timespec};
-use crate::tuning::Tuning;
+use crate::socket::{Socket, timespec};
 use crate::{Error, Result};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -19,7 +18,7 @@ use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 /// Size of the receive buffer: more than a hundred requests, or several writes.
@@ -31,7 +30,7 @@ const MAX_EVENTS: usize = 256;
 /// The epoll data value of the inbox.
 const INBOX: usize = usize::MAX;
 
-/// Time limit of the shutdown, exceeded at most by the work of a worker that has begun.
+/// Time limit of the shutdown, exceeded at most by a request of the storage that has begun.
 const LIMIT: Duration = Duration::from_secs(5);
 /// Clients in the middle of a request are then disconnected after this long without any event.
 const QUIET: Duration = Duration::from_millis(100);
@@ -41,16 +40,11 @@ const DELIVERY: Duration = Duration::from_millis(200);
 /// The state of one thread.
 pub(super) struct EventLoop<'a> {
     pub(super) inbox: Arc<Inbox>,
-    messages: Receiver<Message>,
+    clients: Receiver<Option<(Socket, String)>>,
     /// The server ends.
     closed: bool,
     epoll: OwnedFd,
     server: &'a Server<'a>,
-    flushes: Sender<Order>,
-    /// Number of flushes that were ordered.
-    orders: u64,
-    /// A copy for this thread, because the busy work is calibrated per thread.
-    tuning: Tuning,
     slots: Vec<Option<Connection>>,
     memory: Vec<u8>,
     /// The one connection on which requests are being coalesced, and the deadline.
@@ -64,25 +58,22 @@ pub(super) struct EventLoop<'a> {
     done: Counters,
 }
 
-/// An epoll event of a connection or of the inbox: its place, and whether the other end has closed the connection.
-type Ready = (usize, bool);
+/// An epoll event: the place of a connection, or the inbox.
+type Ready = usize;
 
 impl<'a> EventLoop<'a> {
-    pub(super) fn new(server: &'a Server<'a>, flushes: Sender<Order>) -> Result<Self> {
-        let (sender, messages) = channel();
+    pub(super) fn new(server: &'a Server<'a>) -> Result<Self> {
+        let (sender, clients) = channel();
         let waker = Waker::new().map_err(|error| Error::system("making an eventfd", error))?;
         let failed = |error: rustix::io::Errno| Error::system("creating an epoll instance", error.into());
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed)?;
         epoll::add(&epoll, &waker, EventData::new_u64(INBOX as u64), EventFlags::IN).map_err(failed)?;
         Ok(Self {
-            inbox: Arc::new(Inbox { messages: sender, waker }),
-            messages,
+            inbox: Arc::new(Inbox { clients: sender, waker }),
+            clients,
             closed: false,
             epoll,
             server,
-            flushes,
-            orders: 0,
-            tuning: server.options.tuning,
             slots: Vec::new(),
             memory: vec![0; MEMORY_BYTES],
             coalescing: None,
@@ -97,9 +88,6 @@ impl<'a> EventLoop<'a> {
     pub(super) fn run(mut self) -> Counters {
         // By default the kernel extends a timeout by up to 50 µs. A failure leaves it at that.
         let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
-        if let Some(burnt) = self.tuning.delay.calibrate() {
-            self.server.log.observer.delays(burnt);
-        }
         let mut ready = Vec::with_capacity(MAX_EVENTS);
         let (mut checked, mut handshakes) = (Instant::now(), false);
         while !self.closed {
@@ -113,9 +101,9 @@ impl<'a> EventLoop<'a> {
                 self.advance(place);
             }
             // With several clients ready, requests accumulate without a wait.
-            let (tuning, alone) = (&self.tuning, ready.len() == 1);
+            let (tuning, alone) = (&self.server.options.tuning, ready.len() == 1);
             self.may_coalesce = alone && !tuning.coalesce.is_zero() && tuning.framing.most_received().is_none();
-            handshakes |= ready.iter().any(|(place, _)| *place == INBOX);
+            handshakes |= ready.contains(&INBOX);
             self.attend(&mut ready);
             if checked.elapsed() >= HANDSHAKE_CHECK {
                 checked = Instant::now();
@@ -130,12 +118,11 @@ impl<'a> EventLoop<'a> {
     /// a client that becomes ready waits no longer than that.
     fn attend(&mut self, ready: &mut Vec<Ready>) {
         let yielded = self.runnable.len();
-        let alone = ready.len() == 1 && yielded == 0;
-        for (place, hung_up) in ready.drain(..) {
+        for place in ready.drain(..) {
             match place {
                 INBOX => self.welcome(),
                 // It takes its turn below; so does anything it sent since, including its disconnect.
-                place if self.runnable.contains(&place) || !hung_up && self.sleeps_for_more(place, alone) => {}
+                place if self.runnable.contains(&place) => {}
                 place => self.advance(place),
             }
         }
@@ -157,7 +144,7 @@ impl<'a> EventLoop<'a> {
         if !self.runnable.is_empty() {
             return self.poll(ready, Some(Duration::ZERO));
         }
-        let busy_poll = self.tuning.busy_poll;
+        let busy_poll = self.server.options.tuning.busy_poll;
         if !busy_poll.is_zero() {
             let end = Instant::now() + busy_poll;
             let end = self.coalescing.map_or(end, |(_, until)| end.min(until));
@@ -184,9 +171,7 @@ impl<'a> EventLoop<'a> {
         self.done.waits += 1;
         let mut events = [const { MaybeUninit::<epoll::Event>::uninit() }; MAX_EVENTS];
         match epoll::wait(&self.epoll, &mut events[..], timeout.map(timespec).as_ref()) {
-            Ok((events, _)) => ready.extend(events.iter().map(|&epoll::Event { flags, data }| {
-                (data.u64() as usize, flags.intersects(EventFlags::HUP | EventFlags::ERR))
-            })),
+            Ok((events, _)) => ready.extend(events.iter().map(|&epoll::Event { data, .. }| data.u64() as usize)),
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => {
                 self.server.log.note(&format!("epoll_wait failed: {}", io::Error::from(error)));
@@ -195,53 +180,32 @@ impl<'a> EventLoop<'a> {
         }
     }
 
-    /// Sleeps if more is expected on this connection. Returns whether it did.
-    fn sleeps_for_more(&mut self, place: usize, alone: bool) -> bool {
-        let Some((_, until)) = self.coalescing.filter(|(other, _)| *other == place) else { return false };
-        let Some(Some(connection)) = self.slots.get_mut(place) else { return false };
-        let left = until.saturating_duration_since(Instant::now());
-        let Some(sleep) = connection.sleep_for_more(alone).filter(|_| !left.is_zero()) else { return false };
-        self.done.waits += 2;
-        std::thread::sleep(sleep.min(left));
-        true
-    }
-
-    /// Reads the inbox: resumes connections for which a worker has flushed, and admits new clients.
+    /// Reads the inbox: admits new clients.
     fn welcome(&mut self) {
-        // Before the messages are taken: what comes later wakes the loop again.
+        // Before the clients are taken: what comes later wakes the loop again.
         self.inbox.waker.clear();
-        while let Ok(message) = self.messages.try_recv() {
-            match message {
-                Message::Flushed { place, number, outcome } => {
-                    // Another connection may have the place of the one that ordered it.
-                    if let Some(Some(connection)) = self.slots.get_mut(place)
-                        && connection.ordered == Some(number)
-                    {
-                        connection.ordered = None;
-                        connection.resume(outcome);
-                        self.advance(place);
-                    }
-                }
-                Message::Client(..) if self.closed => {}
-                Message::Client(socket, peer) => {
-                    if let Err(why) = self.admit(socket, peer) {
+        while let Ok(client) = self.clients.try_recv() {
+            match client {
+                Some(_) if self.closed => {}
+                Some((socket, peer)) => {
+                    if let Err(why) = self.admit(socket, &peer) {
                         self.server.clients.fetch_sub(1, Ordering::Relaxed);
-                        self.server.log.note_of(peer, &format!(" refused: {why}"));
+                        self.server.log.note(&format!("{peer} refused: {why}"));
                     }
                 }
-                Message::Close => self.closed = true,
+                None => self.closed = true,
             }
         }
     }
 
-    fn admit(&mut self, socket: Socket, peer: Peer) -> io::Result<()> {
+    fn admit(&mut self, socket: Socket, peer: &str) -> io::Result<()> {
         let place = self.slots.iter().position(Option::is_none).unwrap_or(self.slots.len());
         epoll::add(&self.epoll, &socket, EventData::new_u64(place as u64), EventFlags::IN)?;
         if place >= self.slots.len() {
             self.slots.resize_with(place + 1, || None);
         }
         if let Some(slot) = self.slots.get_mut(place) {
-            *slot = Some(Connection::new(socket, peer));
+            *slot = Some(Connection::new(socket, peer.to_owned()));
         }
         self.advance(place);
         Ok(())
@@ -255,23 +219,11 @@ impl<'a> EventLoop<'a> {
         if self.coalescing.is_some_and(|(other, _)| other == place) {
             self.coalescing = None;
         }
-        let tuning = self.tuning;
-        let next = connection.advance(self.server.exports, tuning, &mut self.memory);
-        if connection.requests.as_mut().is_some_and(|requests| requests.take_flush()) {
-            self.orders += 1;
-            connection.ordered = Some(self.orders);
-            // Fails only if the thread has panicked.
-            let _ = self.flushes.send(Order { inbox: self.inbox.clone(), place, number: self.orders });
-        }
-        let interest = match next {
-            Next::Send => EventFlags::OUT,
-            // A disconnect is always reported: once is enough, because the connection is not closed before the worker has
-            // finished.
-            Next::Wait => EventFlags::ONESHOT,
-            _ => EventFlags::IN,
-        };
+        let tuning = self.server.options.tuning;
+        let next = connection.advance(self.server.export, tuning, &mut self.memory);
+        let interest = if next == Next::Send { EventFlags::OUT } else { EventFlags::IN };
         match next {
-            Next::Receive | Next::Send | Next::Wait => {}
+            Next::Receive | Next::Send => {}
             Next::Yield => {
                 if !self.runnable.contains(&place) {
                     self.runnable.push_back(place);
@@ -311,7 +263,7 @@ impl<'a> EventLoop<'a> {
             self.done.add(&requests.counters);
         }
         if let Some(why) = why {
-            self.server.log.note_of(connection.peer, &format!(": connection closed: {why}"));
+            self.server.log.note(&format!("{}: connection closed: {why}", connection.peer));
         }
         Some(connection)
     }
@@ -361,10 +313,7 @@ impl<'a> EventLoop<'a> {
             let Some(Some(connection)) = self.slots.get(place) else { continue };
             if connection.is_done() {
                 ended.extend(self.disconnect(place, None));
-            } else if quiet
-                && !connection.is_sending()
-                && connection.requests.as_ref().is_none_or(|requests| requests.awaiting.is_none())
-            {
+            } else if quiet && !connection.is_sending() {
                 ended.extend(self.disconnect(place, Some("the server shut down in the middle of a request")));
             }
         }

@@ -2,15 +2,13 @@
 //!
 //! Nothing here waits for the client, and nothing grows with what a client sends: a write's payload goes to the storage
 //! as it arrives ([`writing`]), and a long reply is produced piece by piece as earlier pieces are sent ([`reading`]).
-//! No request occupies the thread for long: a range is zeroed or trimmed piece by piece, and a flush of a file is left to a
-//! worker: the connection waits for it, the thread does not. [`check`] refuses invalid requests
-//! before anything is executed.
+//! [`check`] refuses invalid requests before anything is executed.
 
 mod reading;
 mod writing;
 
 use crate::backends::{Backend, Outcome};
-use crate::filters::{CHECKSUM_BYTES, Layer};
+use crate::filters::CHECKSUM_BYTES;
 use crate::tuning::{Sending, Tuning};
 use crate::wire::{Command, MAX_PAYLOAD, REQUEST_BYTES, Request, WireError, command_flag, simple_reply};
 use reading::Reading;
@@ -29,8 +27,6 @@ const MAX_MAPPED: usize = 512 << 10;
 const MAX_UNSENT: usize = 8 << 20;
 /// After this long with requests of one client, other clients have their turn.
 pub(super) const TURN: Duration = Duration::from_millis(5);
-/// Busy work per request that other clients would notice, in ticks: some tens of microseconds.
-const LONG_DELAY: u64 = 100_000;
 
 /// What a connection needs next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,9 +37,6 @@ pub enum Next {
     Send,
     /// The same, after the turn of other connections, because this one has taken long.
     Yield,
-    /// Its batch sent, and the flush that a worker does for it ([`Requests::take_flush`], [`Requests::resume`]); then it continues
-    /// with the bytes it has.
-    Wait,
     /// To be closed once its batch is sent; a reason if that is worth a log line.
     End(Option<&'static str>),
 }
@@ -103,30 +96,6 @@ impl Counters {
     }
 }
 
-/// A request for a range that is partly done.
-#[derive(Debug)]
-struct Sweeping {
-    request: Request,
-    /// Bytes done, from the start of the range.
-    done: u32,
-}
-
-impl Sweeping {
-    /// Does the next piece of the range.
-    fn sweep(&mut self, backend: &Backend) -> Outcome {
-        let Request { command, flags, offset, length, .. } = self.request;
-        let (offset, rest) = (offset.saturating_add(u64::from(self.done)), length.saturating_sub(self.done));
-        let piece = match command {
-            Command::Trim => backend.trim(offset, rest),
-            Command::WriteZeroes => backend.zero(offset, rest, flags & command_flag::NO_HOLE != 0),
-            _ => Err(WireError::EINVAL),
-        }?;
-        // The range is not empty, so the end is reached.
-        self.done += piece.clamp(1, rest.max(1));
-        Ok(())
-    }
-}
-
 /// What a connection is allowed to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rights {
@@ -146,10 +115,6 @@ pub struct Requests {
     tuning: Tuning,
     writing: Option<Writing>,
     reading: Option<Reading>,
-    sweeping: Option<Sweeping>,
-    /// The cookie of a request that a worker has to flush for, and whether that is still to be ordered. Later requests of the
-    /// connection wait behind it.
-    pub(super) awaiting: Option<(u64, bool)>,
     /// Whether the client still receives replies.
     replying: bool,
     /// When the first possibly slow request of this turn started.
@@ -167,8 +132,6 @@ impl Requests {
             tuning,
             writing: None,
             reading: None,
-            sweeping: None,
-            awaiting: None,
             replying: true,
             slow_since: None,
             counters: Counters::default(),
@@ -208,7 +171,7 @@ impl Requests {
 
     /// Whether no request is partly processed.
     pub fn is_between_requests(&self) -> bool {
-        self.writing.is_none() && self.reading.is_none() && self.sweeping.is_none() && self.awaiting.is_none()
+        self.writing.is_none() && self.reading.is_none()
     }
 
     /// Records that `count` bytes were received in place.
@@ -226,11 +189,8 @@ impl Requests {
         let mut rest = input;
         self.slow_since = None;
         let next = loop {
-            if self.awaiting.is_some() {
-                break Next::Wait;
-            }
             // A client with nothing left does not yield: it may disconnect now.
-            let more = !rest.is_empty() || self.reading.is_some() || self.sweeping.is_some();
+            let more = !rest.is_empty() || self.reading.is_some();
             if more && self.slow_since.is_some_and(|begin| begin.elapsed() >= TURN) {
                 break Next::Yield;
             }
@@ -242,10 +202,6 @@ impl Requests {
                     Ok(()) => continue,
                     Err(why) => break Next::End(Some(why)),
                 }
-            }
-            if self.sweeping.is_some() {
-                self.sweep_on(batch);
-                continue;
             }
             if self.writing.is_some() {
                 rest = self.write_on(rest);
@@ -271,8 +227,10 @@ impl Requests {
     fn request(&mut self, request: &Request, batch: &mut SendBatch) -> Next {
         self.counters.requests += 1;
         let outcome = check(request, &self.rights, self.backend.size());
-        if request.command != Command::Disconnect {
-            self.delay(Layer::Server);
+        #[cfg(test)]
+        if request.command != Command::Disconnect && !self.tuning.slow.is_zero() {
+            self.may_be_slow();
+            std::thread::sleep(self.tuning.slow);
         }
         match (request.command, outcome) {
             (Command::Disconnect, _) => return Next::End(None),
@@ -283,62 +241,25 @@ impl Requests {
             (Command::Write, outcome) => self.writing = Some(Writing::new(request, outcome, self.rights.checksums)),
             (Command::Read, _) if !self.replying => {}
             (Command::Read, Ok(())) => self.begin_reading(request, batch),
-            (Command::Flush, Ok(())) => {
-                self.delay(Layer::Storage);
-                self.flush(request.cookie, batch);
-            }
-            (_, Ok(())) => {
-                self.delay(Layer::Storage);
-                self.sweeping = Some(Sweeping { request: *request, done: 0 });
+            (command, Ok(())) => {
+                self.may_be_slow();
+                let Request { offset, length, flags, .. } = *request;
+                let outcome = match command {
+                    Command::Trim => self.backend.trim(offset, length),
+                    Command::WriteZeroes => self.backend.zero(offset, length, flags & command_flag::NO_HOLE != 0),
+                    _ => Ok(()),
+                };
+                self.finish(request.cookie, outcome, command == Command::Flush || is_durable(request), batch);
             }
             (_, Err(error)) => self.reply(request.cookie, Err(error), batch),
         }
         Next::Receive
     }
 
-    /// Whether a worker is to flush now; once for each request that needs it.
-    pub fn take_flush(&mut self) -> bool {
-        self.awaiting.as_mut().is_some_and(|(_, due)| std::mem::take(due))
-    }
-
-    /// Replies to the request for which the worker has flushed.
-    pub fn resume(&mut self, flushed: Outcome, batch: &mut SendBatch) {
-        if let Some((cookie, _)) = self.awaiting.take() {
-            self.reply(cookie, flushed, batch);
-        }
-    }
-
-    /// Leaves a flush that may take a file any time to a worker, and does it at once on other storages.
-    fn flush(&mut self, cookie: u64, batch: &mut SendBatch) {
-        if self.backend.may_wait() {
-            self.awaiting = Some((cookie, true));
-        } else {
-            self.reply(cookie, self.backend.flush(), batch);
-        }
-    }
-
-    /// Does the next piece of a range. Behind the last one it replies, or waits until the range is durable.
-    fn sweep_on(&mut self, batch: &mut SendBatch) {
-        self.may_be_slow();
-        let Some(mut sweeping) = self.sweeping.take() else { return };
-        let request = sweeping.request;
-        match sweeping.sweep(&self.backend) {
-            Ok(()) if sweeping.done < request.length => self.sweeping = Some(sweeping),
-            Ok(()) if is_durable(&request) => self.flush(request.cookie, batch),
-            outcome => self.reply(request.cookie, outcome, batch),
-        }
-    }
-
-    /// Adds the configured busy work, if it belongs to this layer.
-    #[inline]
-    fn delay(&mut self, layer: Layer) {
-        let delay = self.tuning.delay;
-        if delay.burner.is_some_and(|burner| burner.asked_ticks() >= LONG_DELAY) {
-            // Counts toward the turn limit, so that other clients get their turn. For short delays, reading the clock
-            // would add to the measured delay.
-            self.may_be_slow();
-        }
-        delay.at(layer);
+    /// Replies to a request that is done, once it is durable if it has to be.
+    fn finish(&mut self, cookie: u64, done: Outcome, durable: bool, batch: &mut SendBatch) {
+        let outcome = if durable { done.and_then(|()| self.backend.flush()) } else { done };
+        self.reply(cookie, outcome, batch);
     }
 
     /// Starts counting toward the turn limit, because the request may be slow.
@@ -397,30 +318,8 @@ fn is_full(batch: &SendBatch) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::filters::Delay;
-    use sys::clock::ticks as ticks_now;
 
     const RIGHTS: Rights = Rights { read_only: false, checksums: false, max_payload: MAX_PAYLOAD };
-
-    /// Busy work at the storage is not spent on requests that are refused; busy work at the server is spent on every
-    /// request.
-    #[test]
-    fn storage_delay_applies_to_executed_requests_and_server_delay_to_all() {
-        let took = |at, ticks| {
-            let tuning = Tuning { delay: Delay::new(at, ticks), ..Tuning::default() };
-            let backend = Backend::memory(4096, &tuning).unwrap();
-            let mut requests = Requests::new(backend, Rights { read_only: true, ..RIGHTS }, tuning);
-            let request = |command| Request { flags: 0, command, cookie: 1, offset: 0, length: 512 }.encode();
-            let mut input = [request(Command::Write).to_vec(), vec![0; 512], request(Command::Trim).to_vec()].concat();
-            input.extend(Request { offset: 4096, ..Request::decode(&request(Command::Read)).unwrap() }.encode());
-            let (begun, mut batch) = (ticks_now(), requests.batch());
-            assert_eq!(requests.advance(&input, &mut batch), (input.len(), Next::Receive));
-            assert_eq!(requests.counters.errors, 3);
-            ticks_now() - begun
-        };
-        took(Layer::Storage, u64::MAX);
-        assert!(took(Layer::Server, 90_000) >= 3 * 90_000);
-    }
 
     /// A server's memory does not grow with the length of a read, even if payloads are copied.
     #[test]

@@ -1,57 +1,49 @@
-//! Receive coalescing by the server, on TCP and on Unix sockets, which have no low-water mark.
+//! Receive coalescing by the server.
 
 use super::*;
-use std::os::fd::AsFd;
 
 /// A timeout that no test reaches.
 const PATIENT: Duration = Duration::from_secs(600);
 
-trait Stream: Read + Write + AsFd {}
-impl<S: Read + Write + AsFd> Stream for S {}
-
 /// A server that coalesces, and a client after the handshake.
-fn connected(coalesce: Duration, unix: bool) -> (Served, Box<dyn Stream>) {
-    let served = Served::tuned(Tuning { coalesce, ..Tuning::default() }, unix);
-    let stream: Box<dyn Stream> = if unix { Box::new(agreed(&served)) } else { Box::new(shaken(served.tcp())) };
+fn connected(coalesce: Duration) -> (Served, TcpStream) {
+    let served = Served::tuned(Tuning { coalesce, ..Tuning::default() }, false);
+    let stream = shaken(served.tcp());
     (served, stream)
 }
 
 /// After two requests that arrived together, the server waits for a second one, and replies to both when it arrives.
 #[test]
 fn requests_of_clients_with_several_in_flight_are_coalesced() {
-    for unix in [false, true] {
-        let (served, mut stream) = connected(PATIENT, unix);
-        (0..3).for_each(|_| flush(&mut stream, 1));
-        flush(&mut stream, 2);
-        stream.write_all(&ask(Command::Flush, 0, 0, 0)).unwrap();
-        rustix::io::ioctl_fionbio(&stream, true).unwrap();
-        std::thread::sleep(Duration::from_millis(50));
-        assert_eq!(stream.read(&mut [0; 16]).unwrap_err().kind(), ErrorKind::WouldBlock);
-        rustix::io::ioctl_fionbio(&stream, false).unwrap();
-        stream.write_all(&ask(Command::Flush, 0, 0, 0)).unwrap();
-        assert_eq!((error(&mut stream), error(&mut stream)), (0, 0));
-        drop(served);
+    let (served, mut stream) = connected(PATIENT);
+    (0..3).for_each(|_| flush(&mut stream, 1));
+    flush(&mut stream, 2);
+    stream.write_all(&ask(Command::Flush, 0, 0, 0)).unwrap();
+    stream.set_nonblocking(true).unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(stream.read(&mut [0; 16]).unwrap_err().kind(), ErrorKind::WouldBlock);
+    stream.set_nonblocking(false).unwrap();
+    stream.write_all(&ask(Command::Flush, 0, 0, 0)).unwrap();
+    assert_eq!((error(&mut stream), error(&mut stream)), (0, 0));
+    drop(served);
 
-        let (_served, mut stream) = connected(Duration::from_millis(1), unix);
-        for _ in 0..3 {
-            flush(&mut stream, 2);
-            flush(&mut stream, 1);
-        }
+    let (_served, mut stream) = connected(Duration::from_millis(1));
+    for _ in 0..3 {
+        flush(&mut stream, 2);
+        flush(&mut stream, 1);
     }
 }
 
 #[test]
 fn shutdown_does_not_wait_for_requests_that_usually_arrive() {
-    for unix in [false, true] {
-        let (served, mut stream) = connected(PATIENT, unix);
-        flush(&mut stream, 2);
-        stream.write_all(&ask(Command::Flush, 0, 0, 0)).unwrap();
-        std::thread::sleep(Duration::from_millis(10));
-        let begun = Instant::now();
-        assert_eq!(served.ended().0.requests, 3);
-        assert_eq!(error(&mut stream), 0);
-        assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
-    }
+    let (served, mut stream) = connected(PATIENT);
+    flush(&mut stream, 2);
+    stream.write_all(&ask(Command::Flush, 0, 0, 0)).unwrap();
+    std::thread::sleep(Duration::from_millis(10));
+    let begun = Instant::now();
+    assert_eq!(served.ended().0.requests, 3);
+    assert_eq!(error(&mut stream), 0);
+    assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
 }
 
 /// Its requests are executed and its place is free long before the timeout.
@@ -61,8 +53,8 @@ fn a_client_that_disconnects_ends_the_wait_for_its_requests() {
     file.set_len(4096).unwrap();
     let options = Options { tuning: Tuning { coalesce: PATIENT, ..Tuning::default() }, ..Options::default() };
     let backend = Backend::file(file.try_clone().unwrap()).unwrap();
-    let served = Served::new(backend, Access::ReadWrite, options, true);
-    let mut stream = agreed(&served);
+    let served = Served::new(backend, Access::ReadWrite, options, false);
+    let mut stream = shaken(served.tcp());
     flush(&mut stream, 2);
     // The server now waits for two, and one arrives.
     stream.write_all(&[&ask(Command::Write, 0, 0, 512)[..], &[7; 512]].concat()).unwrap();
@@ -79,7 +71,7 @@ fn a_client_that_disconnects_ends_the_wait_for_its_requests() {
 fn the_rest_of_a_payload_is_used_as_soon_as_it_is_there() {
     // The server waits for twice the usual time.
     const USUAL: Duration = Duration::from_secs(3);
-    let (served, mut stream) = connected(PATIENT, true);
+    let (served, mut stream) = connected(PATIENT);
     let write = |bytes: usize| [&ask(Command::Write, 0, 0, bytes as u32)[..], &vec![7; bytes]].concat();
     stream.write_all(&write(3000).repeat(2)).unwrap();
     assert_eq!((error(&mut stream), error(&mut stream)), (0, 0));

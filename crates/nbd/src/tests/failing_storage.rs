@@ -41,8 +41,6 @@ fn a_page_that_cannot_be_sent_from_the_page_cache_ends_that_connection_only() {
     assert!(first.read_exact(&mut [0; 16 + BYTES as usize]).is_err());
     read(&mut second);
     let (done, notes) = served.ended();
-    let process = format!("pid {}", std::process::id());
-    let line = notes.iter().find(|note| note.contains("the storage failed in the middle of a reply"));
-    assert!(line.is_some_and(|line| line.contains(&process)), "{notes:?}");
+    assert!(notes.iter().any(|note| note.contains("the storage failed in the middle of a reply")), "{notes:?}");
     assert_eq!(done.pulled_up_bytes, 0);
 }

@@ -33,7 +33,7 @@ fn play(submitter: &mut Submitter, part: u64, turns: u32) {
             }
             assert!(submitter.stage(0, Ask::Read, 0, 1).is_err(), "one request a slot");
             assert!(submitter.staged_bytes() > 0);
-            submitter.submit();
+            submitter.submit(|_| ()).unwrap();
             assert_eq!(submitter.staged_bytes(), 0);
             let begun = Instant::now();
             while submitter.in_flight() > 0 {
@@ -42,7 +42,7 @@ fn play(submitter: &mut Submitter, part: u64, turns: u32) {
                     assert!(std::mem::take(&mut left[done.slot as usize]), "completed twice");
                     assert!(done.handed_over > 0 && done.answered >= done.handed_over);
                 };
-                submitter.wait(done).unwrap();
+                submitter.exchange(done).unwrap();
                 assert!(begun.elapsed() < Duration::from_secs(60), "{} are missing", submitter.in_flight());
             }
             assert_eq!(left, [false; DEPTH as usize]);
@@ -82,7 +82,7 @@ fn threads_on_a_shared_connection_get_their_own_replies() {
 fn failure(submitter: &mut Submitter) -> String {
     let mut error = None;
     until(|| {
-        error = submitter.wait(|_| panic!("no request was completed")).err();
+        error = submitter.exchange(|_| panic!("no request was completed")).err();
         error.is_some()
     });
     error.unwrap().to_string()
@@ -177,7 +177,7 @@ fn a_reply_to_a_queued_request_is_an_error() {
         let client = SharedClient::connect(&uri, 1, 2, 512, shared_options(Queueing::SwapAll)).unwrap();
         let mut submitter = client.submitter().unwrap();
         submitter.stage(0, Ask::Read, 0, 512).unwrap();
-        submitter.submit();
+        submitter.submit(|_| ()).unwrap();
         submitter.stage(1, Ask::Read, 0, 512).unwrap();
         // Not `wait`, which would submit first.
         until(|| submitter.shared().lost().is_some());

@@ -1,12 +1,11 @@
 //! What a server finishes before it exits, and after a client has disconnected.
 
 use super::*;
-use crate::filters::{Delay, Layer};
 use rustix::net::sockopt::set_socket_recv_buffer_size;
 
-/// A server that spends this many ticks on each request.
-fn busy(ticks: u64) -> Served {
-    Served::tuned(Tuning { delay: Delay::new(Layer::Server, ticks), ..Tuning::default() }, false)
+/// A server that spends this many milliseconds on each request.
+fn busy(milliseconds: u64) -> Served {
+    Served::tuned(Tuning { slow: Duration::from_millis(milliseconds), ..Tuning::default() }, false)
 }
 
 fn connected(served: &Served) -> TcpStream {
@@ -30,7 +29,7 @@ fn write(offset: u64, payload: &[u8]) -> Vec<u8> {
 fn server_finishes_all_that_arrived() {
     const WRITES: usize = 12;
     // More than a second in total.
-    let served = busy(300_000_000);
+    let served = busy(100);
     let mut stream = connected(&served);
     // All of it is in the socket buffers when this returns.
     stream.write_all(&write(0, &vec![7; 128 << 10]).repeat(WRITES)).unwrap();
@@ -113,7 +112,7 @@ fn misbehaving_clients_do_not_delay_shutdown() {
 
 #[test]
 fn requests_of_a_disconnected_client_are_dropped_after_the_limit() {
-    let served = busy(400_000_000);
+    let served = busy(130);
     let mut stream = connected(&served);
     stream.write_all(&write(0, &[7; 512]).repeat(200)).unwrap();
     drop(stream);
@@ -127,7 +126,7 @@ fn requests_of_a_disconnected_client_are_executed() {
     // More than the copy-out threshold.
     const BYTES: u64 = 8 << 10;
     for good_bye in [true, false] {
-        let served = busy(20_000_000);
+        let served = busy(7);
         let mut stream = connected(&served);
         let mut requests: Vec<u8> =
             (0..WRITES).flat_map(|number| write(number * BYTES, &vec![number as u8 + 1; BYTES as usize])).collect();

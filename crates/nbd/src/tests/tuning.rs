@@ -23,10 +23,6 @@ fn backends(folder: &tempfile::TempDir, tuning: &Tuning) -> Vec<Backend> {
     let files = [Backend::page_cache(in_memory).unwrap(), Backend::file(file("f")).unwrap()];
     let mut backends = vec![Backend::memory(SIZE, tuning).unwrap()];
     backends.extend(files);
-    match Backend::file_direct(file("d")) {
-        Ok(direct) => backends.push(direct),
-        Err(error) => note_skipped("tuning", &format!("no O_DIRECT in the temporary folder: {error}")),
-    }
     backends
 }
 

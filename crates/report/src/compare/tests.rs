@@ -43,6 +43,7 @@ fn an_event_in_place_of_another_is_neither_good_nor_bad() {
 #[test]
 fn the_verdict_has_a_colour_and_a_word() {
     let text = terminal(&fixture::named("options"), Ink::Colour, 80);
-    assert!(text.lines().next().unwrap().ends_with("\u{1b}[31mworse\u{1b}[0m"), "{text}");
+    let answer = text.lines().next().unwrap();
+    assert!(answer.starts_with("\u{1b}[31m") && answer.ends_with(": worse\u{1b}[0m"), "{text}");
     assert!(text.contains("\u{1b}[33mundecided\u{1b}[0m") && text.contains("\u{1b}[32mkept\u{1b}[0m"), "{text}");
 }

@@ -69,18 +69,14 @@ fn field(cell: &Cell, column: &Column, names: bool) -> String {
             let about = number::significant(interval.value);
             format!("<td class=\"strip {}\">{}</td>", class(cell.tone), strip(rounded(scale), interval, &about))
         }
-        (Draw::Bar, Raw::Number(part)) => {
-            let part = if part.is_finite() { part.clamp(0.0, 1.0) * 100.0 } else { 0.0 };
+        (Draw::Bar | Draw::Diverging, Raw::Number(part)) => {
+            let part = if part.is_finite() { part.clamp(-1.0, 1.0) } else { 0.0 };
+            let (kind, from, width) = match column.draw {
+                Draw::Diverging => ("diverging ", 50.0 + part.min(0.0) * 50.0, part.abs() * 50.0),
+                _ => ("", 0.0, part.max(0.0) * 100.0),
+            };
             format!(
-                "<td class=\"strip {}\"><div class=\"bar\" style=\"width:{part:.2}%\"></div></td>",
-                class(cell.tone)
-            )
-        }
-        (Draw::Diverging, Raw::Number(part)) => {
-            let part = if part.is_finite() { part.clamp(-1.0, 1.0) * 50.0 } else { 0.0 };
-            let (from, width) = (50.0 + part.min(0.0), part.abs());
-            format!(
-                "<td class=\"strip diverging {}\"><div class=\"bar\" style=\"margin-left:{from:.2}%;width:{width:.2}%\"></div></td>",
+                "<td class=\"strip {kind}{}\"><div class=\"bar\" style=\"margin-left:{from:.2}%;width:{width:.2}%\"></div></td>",
                 class(cell.tone)
             )
         }

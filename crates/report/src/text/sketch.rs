@@ -1,4 +1,4 @@
-//! A timeline with characters: in each column what a track did during a part of the time. The first track is a block, the
+//! A timeline with characters: in each column what a track did during a part of the time. The first track is high, the
 //! other important ones are strips below it.
 //!
 //! Shades show the reach of a column: full up to its least value, half up to its mean, light up to its greatest. A mail
@@ -23,24 +23,13 @@ struct Letters {
     full: &'static str,
     half: &'static str,
     light: &'static str,
-    /// Parts of a full cell, from small to large.
-    parts: &'static [&'static str],
     foot: &'static str,
     side: &'static str,
     corner: &'static str,
 }
 
-const UNICODE: Letters = Letters {
-    full: "█",
-    half: "▒",
-    light: "░",
-    parts: &["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"],
-    foot: "─",
-    side: "┤",
-    corner: "└",
-};
-const ASCII: Letters =
-    Letters { full: "#", half: ":", light: ".", parts: &[".", "o", "#"], foot: "-", side: "|", corner: "+" };
+const UNICODE: Letters = Letters { full: "█", half: "▒", light: "░", foot: "─", side: "┤", corner: "└" };
+const ASCII: Letters = Letters { full: "#", half: ":", light: ".", foot: "-", side: "|", corner: "+" };
 
 /// The drawing; empty if there is nothing to draw.
 pub fn sketch(page: Page, timeline: &Timeline) -> String {
@@ -55,7 +44,7 @@ pub fn sketch(page: Page, timeline: &Timeline) -> String {
     lines.extend(drawing.block(first, BLOCK));
     for track in others.iter().filter(|track| track.is_important).take(STRIPS) {
         lines.push(drawing.title(track));
-        lines.extend(drawing.strip(track));
+        lines.extend(drawing.block(track, STRIP));
     }
     lines.push(drawing.foot());
     lines.extend(drawing.times());
@@ -79,28 +68,18 @@ impl Drawing<'_> {
         format!("{}{}", page.indent(), page.paint(Tone::Strong, &page.cut(&page.spell(&text), room)))
     }
 
-    /// The reach of each column, each value as a height in lines.
-    fn heights(&self, track: &Track, lines: usize) -> Vec<Option<Reach>> {
-        let greatest = track.greatest();
-        let height = |value: f64| (value / greatest * lines as f64).clamp(0.0, lines as f64);
-        let of = |reach: Reach| Reach {
-            least: height(reach.least),
-            mean: height(reach.mean),
-            greatest: height(reach.greatest),
-        };
-        self.timeline.parts(track, self.columns).into_iter().map(|reach| reach.map(of)).collect()
-    }
-
     /// Lines with shades, from the top.
     fn block(&self, track: &Track, lines: usize) -> Vec<String> {
-        let heights = self.heights(track, lines);
+        let most = track.greatest();
+        let height = |value: f64| (value / most * lines as f64).clamp(0.0, lines as f64);
+        let heights = self.timeline.parts(track, self.columns);
         let Letters { full, half, light, .. } = *self.letters;
         let cell = |line: usize, reach: &Option<Reach>| {
-            let (Some(reach), middle) = (reach, line as f64 + 0.5) else { return " " };
+            let (Some(Reach { least, mean, greatest }), middle) = (reach, line as f64 + 0.5) else { return " " };
             match () {
-                () if reach.least >= middle => full,
-                () if reach.mean >= middle => half,
-                () if reach.greatest >= middle || (line == 0 && reach.greatest > 0.0) => light,
+                () if height(*least) >= middle => full,
+                () if height(*mean) >= middle => half,
+                () if height(*greatest) >= middle || (line == 0 && *greatest > 0.0) => light,
                 () => " ",
             }
         };
@@ -111,25 +90,6 @@ impl Drawing<'_> {
             self.line(&number, &text)
         };
         (0..lines).rev().map(line).collect()
-    }
-
-    /// Lines with the mean as a bar, from the top.
-    fn strip(&self, track: &Track) -> Vec<String> {
-        let heights = self.heights(track, STRIP);
-        let parts = self.letters.parts;
-        let cell = |line: usize, reach: &Option<Reach>| {
-            let above = reach.map_or(0.0, |reach| reach.mean) - line as f64;
-            let part = (above.clamp(0.0, 1.0) * parts.len() as f64).round() as usize;
-            // What is not 0 is seen.
-            let part = if line == 0 && above > 0.0 { part.max(1) } else { part };
-            part.checked_sub(1).and_then(|place| parts.get(place)).copied().unwrap_or(" ")
-        };
-        let line = |line: usize| {
-            let text: String = heights.iter().map(|reach| cell(line, reach)).collect();
-            let number = if line + 1 == STRIP { self.level(track, 1.0) } else { String::new() };
-            self.line(&number, &text)
-        };
-        (0..STRIP).rev().map(line).collect()
     }
 
     /// The number at a part of the height.
@@ -173,8 +133,7 @@ impl Drawing<'_> {
     fn legend(&self) -> String {
         let Letters { full, half, light, .. } = self.letters;
         let column = number::seconds((self.timeline.end() - self.timeline.began) / self.columns.max(1) as f64);
-        let text =
-            format!("{full} least, {half} mean, {light} greatest of each column of {column}; other tracks: mean");
+        let text = format!("{full} least, {half} mean, {light} greatest of each column of {column}");
         self.page.wrap_toned(Tone::Faint, self.page.indent(), &text)
     }
 }
@@ -227,7 +186,7 @@ mod tests {
         // 46 columns: 11.5 of work, 11.5 without, 23 of work. Half of a column is its mean.
         assert_eq!(lines[1], format!("       8.00 ┤{}░{}{}", "█".repeat(11), " ".repeat(11), "█".repeat(23)), "{text}");
         assert_eq!(lines[5], format!("       4.00 ┤{}▒{}{}", "█".repeat(11), " ".repeat(11), "█".repeat(23)), "{text}");
-        assert!(lines[10].ends_with('█') && lines[11].contains("▁▁"), "{text}");
+        assert!(lines[10].ends_with('█') && lines[11].contains(" ┤░"), "{text}");
         assert!(lines.iter().any(|line| line.contains("0 s") && line.ends_with("1.00 s")), "{text}");
     }
 

@@ -50,7 +50,10 @@ impl Grid {
     /// `stacked`: all names of a row but the last are above the rows that share them.
     fn new(page: Page, title: &str, table: &Table, stacked: bool) -> Self {
         let left_out = if stacked { table.keys - 1 } else { 0 };
-        let mut columns: Vec<Column> = table.columns.iter().skip(left_out).cloned().collect();
+        // A page that cannot draw omits columns of drawings.
+        let is_shown = |column: &Column| page.can_draw() || !column.is_drawn();
+        let shown = table.columns.iter().skip(left_out).filter(|column| is_shown(column));
+        let mut columns: Vec<Column> = shown.cloned().collect();
         let gives_way = columns.first().is_some_and(|first| first.gives_way);
         for column in &mut columns {
             let head = match column.draw {
@@ -87,40 +90,24 @@ impl Grid {
                         grid.lines.push(Line::Gap);
                     }
                     let indent = format!("{indent}{}", "  ".repeat(*level));
-                    grid.cells(&indent, cells.get(left_out..).unwrap_or_default());
+                    let cells = cells.iter().zip(&table.columns).skip(left_out).filter(|(_, column)| is_shown(column));
+                    grid.cells(&indent, cells.map(|(cell, _)| cell));
                 }
                 Row::Note(label, text) => {
                     grid.lines.push(Line::Note(page.spell(&format!("{indent}{}", label.text)), text.clone()));
                 }
             }
         }
-        grid.spare_empty();
         grid
     }
 
-    fn cells(&mut self, indent: &str, cells: &[Cell]) {
-        let cells = cells.iter().zip(&self.columns).enumerate().map(|(place, (cell, column))| {
+    fn cells<'a>(&mut self, indent: &str, cells: impl Iterator<Item = &'a Cell>) {
+        let cells = cells.zip(&self.columns).enumerate().map(|(place, (cell, column))| {
             let indent = if place == 0 { indent } else { "" };
-            let drawn = || if self.page.can_draw() { drawing::draw(column.draw, cell.raw) } else { None };
-            (cell.tone, drawn().unwrap_or_else(|| self.page.spell(&format!("{indent}{}", cell.text))))
+            let drawn = drawing::draw(column.draw, cell.raw);
+            (cell.tone, drawn.unwrap_or_else(|| self.page.spell(&format!("{indent}{}", cell.text))))
         });
         self.lines.push(Line::Cells(cells.collect()));
-    }
-
-    /// A page that cannot draw omits columns of drawings.
-    fn spare_empty(&mut self) {
-        if self.page.can_draw() {
-            return;
-        }
-        let keep: Vec<bool> = self.columns.iter().map(|column| !column.is_drawn()).collect();
-        let mut kept = keep.iter();
-        self.columns.retain(|_| kept.next().copied().unwrap_or(true));
-        for line in &mut self.lines {
-            if let Line::Cells(cells) = line {
-                let mut kept = keep.iter();
-                cells.retain(|_| kept.next().copied().unwrap_or(true));
-            }
-        }
     }
 
     fn render(&self) -> String {

@@ -138,7 +138,7 @@ impl Member {
         let (plan, number, targets) = &self.copy;
         let copy = JobCopy { plan, number: *number, targets: targets.clone(), replay: None };
         let mut worker = build_worker(&copy, Arc::default(), Arc::default(), CLOCK)?;
-        with_engine(&copy, CLOCK, |engine| {
+        with_engine(&copy, |engine| {
             worker.limit_to(self.assignment.warm_up_ios);
             engine(&mut worker)?;
             worker.limit_to(self.assignment.ios);

@@ -157,23 +157,6 @@ part! {
         time: Nanos = Nanos(0),
         /// `inject_every`: add it once per this time instead of to each I/O; 0 means to each.
         every: Nanos = Nanos(0),
-        /// `inject_at`: where it is added.
-        at: InjectAt = InjectAt::default(),
-    }
-}
-
-words! {
-    /// `inject_at`: where busy work is added, and so which layer is charged. Work that [`PathNull`](super::PathNull) skips adds none.
-    InjectAt {
-        /// Where any engine issues I/O.
-        #[default]
-        Submit: "submit",
-        /// Where engine `nbd` parses a reply.
-        Wire: "wire",
-        /// Where the server parses a request.
-        Server: "server",
-        /// Where the server accesses its storage.
-        Storage: "storage",
     }
 }
 

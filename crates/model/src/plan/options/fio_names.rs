@@ -148,7 +148,7 @@ pub(super) static REFUSED: &[Refused] = &[
     harmless("iotoll measures the cycles of the whole machine; --meters idle reads its idle time", "idle-prof"),
     harmless("--parse-only shows the resolved job, and strace -f its system calls", "debug"),
     harmless("write_bw_log with log_avg_msec logs the bandwidth of each job", "bandwidth-log"),
-    harmless("--format fio-json has all numbers", "append-terse terse-version"),
+    harmless("--format fio-json has all numbers", "append-terse minimal terse-version"),
     harmless(
         "leave it out: iotoll has no such table or pool, and no such warnings",
         "alloc-size max-jobs warnings-fatal",
@@ -160,7 +160,7 @@ pub(super) static REFUSED: &[Refused] = &[
 ];
 
 /// Options of ours that fio does not have.
-pub(super) const OWN: &str = "inject_at inject_every inject_ns mem_copy mem_in_flight path_busy_poll path_coalesce path_copy path_crc \
+pub(super) const OWN: &str = "inject_every inject_ns mem_copy mem_in_flight path_busy_poll path_coalesce path_copy path_crc \
      path_framing path_in_flight path_max_payload path_null path_receive path_segment path_send path_tx_queue \
      rr_connect rr_peer spin_cycles submitters tx_task_cpus work_steps";
 

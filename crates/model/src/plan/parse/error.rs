@@ -65,7 +65,7 @@ pub struct ParseError {
     /// Where the error is.
     pub place: Place,
     /// What was refused: an option, a section, or an argument that is no option.
-    pub kind: &'static str,
+    pub kind: Subject,
     pub name: String,
     /// The reason, and what was expected.
     pub wrong: Wrong,
@@ -73,8 +73,16 @@ pub struct ParseError {
 
 impl ParseError {
     pub(super) fn option(name: &str, place: &Place, wrong: Wrong) -> Self {
-        Self { place: place.clone(), kind: "option", name: name.to_owned(), wrong }
+        Self { place: place.clone(), kind: Subject::Option, name: name.to_owned(), wrong }
     }
+}
+
+/// The kinds of what is refused, by the words that name them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    Option,
+    Section,
+    Argument,
 }
 
 /// Where an error is.
@@ -100,15 +108,14 @@ pub enum Place {
 impl Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { place, kind, name, wrong } = self;
-        let flag = *kind == "option" && matches!(place, Place::Flag | Place::Override | Place::Verb(_));
+        let flag = *kind == Subject::Option && matches!(place, Place::Flag | Place::Override | Place::Verb(_));
         match place {
             Place::Line { file, line } => write!(f, "{}:{line}: ", OneLine(file))?,
             Place::Flag | Place::Override => {}
             Place::Verb(within) | Place::Experiment(within) => write!(f, "{}: ", OneLine(within))?,
         }
-        let dashes = if flag { "--" } else { "" };
-        write!(f, "{kind} {}", Quoted(&format!("{dashes}{name}")))?;
-        write!(f, ": {wrong}")?;
+        let (kind, dashes) = (format!("{kind:?}").to_lowercase(), if flag { "--" } else { "" });
+        write!(f, "{kind} {}: {wrong}", Quoted(&format!("{dashes}{name}")))?;
         match &wrong.suggestion {
             Some(word) => write!(f, "; did you mean {}?", Quoted(word)),
             None => Ok(()),

@@ -1,6 +1,6 @@
 //! fio's job files: lines of `[section]`, `name=value` and bare names, with `;` and `#` comments.
 
-use super::{Assignment, ParseError, Place, Section};
+use super::{Assignment, ParseError, Place, Section, Subject};
 use crate::plan::value::{Quoted, Wrong};
 
 /// The sections of a file, and what is wrong, in the order of the lines.
@@ -107,5 +107,5 @@ fn refuse(option: &str, place: &Place, reason: impl Into<String>) -> ParseError 
 }
 
 fn refuse_section(place: &Place, name: &str, reason: &str) -> ParseError {
-    ParseError { place: place.clone(), kind: "section", name: name.to_owned(), wrong: Wrong::new(reason) }
+    ParseError { place: place.clone(), kind: Subject::Section, name: name.to_owned(), wrong: Wrong::new(reason) }
 }

@@ -2,6 +2,7 @@
 
 use super::*;
 use rand_distr::{Distribution, StandardNormal};
+<<<<<<< HEAD
 
 struct Noise(rand_pcg::Pcg64Mcg);
 
@@ -9,12 +10,23 @@ impl Noise {
     fn normal(&mut self) -> f64 {
         StandardNormal.sample(&mut self.0)
     }
+=======
+use rand_pcg::Pcg64Mcg;
+
+fn normal(noise: &mut Pcg64Mcg) -> f64 {
+    StandardNormal.sample(noise)
+>>>>>>> main
 }
 
 /// The fraction of `records` whose interval contains the truth, for a load that keeps one CPU busy on a background that
 /// varies by a fifth of itself. `speed` gives the relative error of each window's cost.
+<<<<<<< HEAD
 fn coverage(records: u32, seed: u64, mut speed: impl FnMut(&mut Noise) -> f64) -> f64 {
     let mut noise = Noise(rand_pcg::Pcg64Mcg::new(seed.into()));
+=======
+fn coverage(records: u32, seed: u64, mut speed: impl FnMut(&mut Pcg64Mcg) -> f64) -> f64 {
+    let mut noise = Pcg64Mcg::new(seed.into());
+>>>>>>> main
     let truth = 100_000.0;
     let mut held = 0;
     for _ in 0..records {

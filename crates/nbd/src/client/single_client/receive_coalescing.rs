@@ -3,12 +3,9 @@
 
 use crate::socket::{LowWater, Socket, timespec};
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::{Errno, ioctl_fionread};
+use rustix::io::Errno;
 use std::io;
 use std::time::{Duration, Instant};
-
-/// Longest sleep on a Unix socket, because data that arrive do not end it.
-const LONGEST_SLEEP: Duration = Duration::from_micros(50);
 
 /// State of receive coalescing.
 #[derive(Clone, Copy, Debug)]
@@ -29,17 +26,18 @@ impl Coalescing {
     /// Waits until `bytes` have arrived, if requested and not backing off. Returns whether they have; `None`: there was no
     /// wait. Adds system calls to `calls`.
     ///
-    /// A Unix socket wakes at the first byte whatever its low-water mark; the client then sleeps instead, up to 50 µs.
+    /// There is none on a Unix socket, which wakes at the first byte whatever its low-water mark.
     pub(super) fn wait(&mut self, socket: &Socket, bytes: Option<usize>, calls: &mut u64) -> io::Result<Option<bool>> {
-        let Some(bytes) = self.begin(socket, bytes, calls)? else { return Ok(None) };
-        let enough = self.poll(Some(socket), self.timeout, calls)? && self.there_or_slept(socket, bytes, calls)?;
+        if !socket.is_tcp || !self.begin(socket, bytes, calls)? {
+            return Ok(None);
+        }
+        let enough = self.poll(socket, calls)?;
         self.backoff.note(enough);
         Ok(Some(enough))
     }
 
-    /// Sets the low-water mark to about `bytes` if requested and not backing off, otherwise to 1. Returns the number of
-    /// bytes to wait for, if any.
-    fn begin(&mut self, socket: &Socket, bytes: Option<usize>, calls: &mut u64) -> io::Result<Option<usize>> {
+    /// Sets the low-water mark to about `bytes` if requested and not backing off, otherwise to 1. Returns whether to wait.
+    fn begin(&mut self, socket: &Socket, bytes: Option<usize>, calls: &mut u64) -> io::Result<bool> {
         let waited_for = bytes.filter(|_| !self.timeout.is_zero() && self.backoff.take());
         let changed = match waited_for {
             // The number in flight changes slightly all the time.
@@ -47,16 +45,16 @@ impl Coalescing {
             None => self.low_water.set(socket, 1)?,
         };
         *calls += u64::from(changed);
-        Ok(waited_for)
+        Ok(waited_for.is_some())
     }
 
-    /// Whether the socket becomes readable within `most`.
-    fn poll(&self, socket: Option<&Socket>, most: Duration, calls: &mut u64) -> io::Result<bool> {
-        let mut fds = socket.map(|socket| PollFd::new(socket, PollFlags::IN));
+    /// Whether the socket becomes readable within the timeout.
+    fn poll(&self, socket: &Socket, calls: &mut u64) -> io::Result<bool> {
         let mut look = |limit: Duration| {
             *calls += 1;
-            poll(fds.as_mut_slice(), Some(&timespec(limit)))
+            poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&timespec(limit)))
         };
+        let most = self.timeout;
         let (mut polled, mut left) = (Ok(0), most);
         if !self.busy_poll.is_zero() {
             let (begun, end) = (Instant::now(), self.busy_poll.min(most));
@@ -74,23 +72,6 @@ impl Coalescing {
             Err(Errno::INTR) => Ok(true),
             Err(error) => Err(error.into()),
         }
-    }
-
-    /// Whether a readable socket has `bytes` bytes, or more than before after a sleep.
-    fn there_or_slept(&self, socket: &Socket, bytes: usize, calls: &mut u64) -> io::Result<bool> {
-        if socket.is_tcp {
-            return Ok(true);
-        }
-        let there = |calls: &mut u64| {
-            *calls += 1;
-            Ok::<_, io::Error>(usize::try_from(ioctl_fionread(socket)?).unwrap_or(usize::MAX))
-        };
-        let before = there(calls)?;
-        if before >= bytes || before == 0 {
-            return Ok(true);
-        }
-        self.poll(None, self.timeout.min(LONGEST_SLEEP), calls)?;
-        Ok(there(calls)? > before)
     }
 }
 
@@ -127,7 +108,6 @@ mod tests {
     use super::*;
     use std::io::Write;
     use std::net::{TcpListener, TcpStream};
-    use std::os::unix::net::UnixStream;
     use std::sync::atomic::{AtomicBool, Ordering};
     use sys::byte_store::Waiting;
 
@@ -175,18 +155,6 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_on_a_unix_socket_ends_at_the_timeout() {
-        let (ours, mut theirs) = UnixStream::pair().unwrap();
-        let ours = Socket::from(ours);
-        let mut calls = 0;
-        theirs.write_all(&[1; 10]).unwrap();
-        assert_eq!(Coalescing::new(LONG, Duration::ZERO).wait(&ours, Some(10), &mut calls).unwrap(), Some(true));
-        let mut short = Coalescing::new(Duration::from_millis(1), Duration::ZERO);
-        assert_eq!(short.wait(&ours, Some(11), &mut calls).unwrap(), Some(false));
-        assert_eq!(short.wait(&ours, Some(11), &mut calls).unwrap(), None);
-    }
-
-    #[test]
     fn busy_polling_does_not_extend_a_wait() {
         let (ours, _theirs) = tcp();
         let mut calls = 0;
@@ -201,12 +169,6 @@ mod tests {
         let (ours, theirs) = tcp();
         drop(theirs);
         assert_eq!(Coalescing::new(LONG, Duration::ZERO).wait(&ours, Some(10), &mut 0).unwrap(), Some(true));
-        let (ours, theirs) = UnixStream::pair().unwrap();
-        drop(theirs);
-        assert_eq!(
-            Coalescing::new(LONG, Duration::ZERO).wait(&Socket::from(ours), Some(10), &mut 0).unwrap(),
-            Some(true)
-        );
     }
 
     #[test]

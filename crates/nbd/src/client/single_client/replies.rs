@@ -2,7 +2,7 @@
 
 use super::in_place::Payload;
 use super::{Ask, Client, Connection, Done, MEMORY_BYTES, apart, is_nothing, lost, not_in_flight, simple_header};
-use crate::filters::{CHECKSUM_BYTES, Checksum, Layer};
+use crate::filters::{CHECKSUM_BYTES, Checksum};
 use crate::tuning::Framing;
 use crate::wire::{SIMPLE_REPLY_BYTES, WireError};
 use crate::{Error, Result};
@@ -166,7 +166,6 @@ impl Client {
         if let Some(in_place) = &mut self.in_place {
             in_place.replied(slot);
         }
-        self.tuning.delay.at(Layer::Wire);
         self.sum = Checksum::default();
         let reads = self.slots.get(slot as usize).is_some_and(|state| state.ask == Some(Ask::Read));
         if reads && error.is_none() { self.arrived(slot, there, each) } else { self.finish(slot, error, each) }

@@ -15,8 +15,6 @@ const MAX_UNSENT: usize = 64 << 10;
 pub struct ExportInfo {
     /// Name; the empty name is the default export.
     pub name: String,
-    /// Description for people.
-    pub description: String,
     /// Size in bytes.
     pub size: u64,
     /// Bits of [`super::transmission_flag`].
@@ -27,22 +25,16 @@ pub struct ExportInfo {
     pub max_payload: u32,
 }
 
-/// The result of the negotiation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Agreed {
-    /// Index of the export.
-    pub export: usize,
-    /// Whether checksums follow payloads.
-    pub checksums: bool,
-}
-
 /// The state after the bytes received so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// More bytes are needed, or the pending output has to be sent first.
     Continue,
     /// The negotiation succeeded: requests follow. The last output has to be sent first.
-    Agreed(Agreed),
+    Agreed {
+        /// Whether checksums follow payloads.
+        checksums: bool,
+    },
     /// Close the connection once the output is sent; a reason if the client is at fault.
     End(Option<&'static str>),
 }
@@ -50,7 +42,7 @@ pub enum Step {
 /// One client's negotiation.
 #[derive(Debug)]
 pub struct Negotiation<'a> {
-    pub exports: &'a [ExportInfo],
+    pub export: &'a ExportInfo,
     pub state: State,
     pub offers_checksums: bool,
 }
@@ -68,7 +60,7 @@ pub fn greeting() -> Vec<u8> {
     [&MAGIC.to_be_bytes()[..], &OPTION_MAGIC.to_be_bytes(), &flags.to_be_bytes()].concat()
 }
 
-impl<'a> Negotiation<'a> {
+impl Negotiation<'_> {
     /// Consumes complete messages from the front of `input` and appends replies to `out`. Returns the number of bytes
     /// consumed.
     pub fn advance(&mut self, input: &[u8], out: &mut Vec<u8>) -> (usize, Step) {
@@ -115,15 +107,8 @@ impl<'a> Negotiation<'a> {
             }
             option::LIST if !data.is_empty() => invalid(out, "LIST has no data"),
             option::LIST => {
-                for export in self.exports {
-                    let length = (export.name.len() as u32).to_be_bytes();
-                    answer(
-                        out,
-                        number,
-                        reply::SERVER,
-                        &[&length, export.name.as_bytes(), export.description.as_bytes()],
-                    );
-                }
+                let name = self.export.name.as_bytes();
+                answer(out, number, reply::SERVER, &[&(name.len() as u32).to_be_bytes(), name]);
                 answer(out, number, reply::ACK, &[]);
             }
             option::CHECKSUMS if !data.is_empty() => invalid(out, "CHECKSUMS has no data"),
@@ -131,45 +116,38 @@ impl<'a> Negotiation<'a> {
                 self.state.checksums = true;
                 answer(out, number, reply::ACK, &[]);
             }
-            option::INFO | option::GO => match asked(data) {
+            option::INFO | option::GO => match asked_name(data) {
                 None => invalid(out, "expected an export name and information types"),
-                Some((name, wanted)) => match self.find(name) {
-                    None => answer(out, number, reply::ERR_UNKNOWN, &[b"no such export"]),
-                    Some((index, export)) => {
-                        describe(out, number, export, &wanted);
-                        if number == option::GO {
-                            return Step::Agreed(self.agreed(index));
-                        }
+                Some(name) if !self.is_called(name) => answer(out, number, reply::ERR_UNKNOWN, &[b"no such export"]),
+                Some(_) => {
+                    describe(out, number, self.export);
+                    if number == option::GO {
+                        return Step::Agreed { checksums: self.state.checksums };
                     }
-                },
+                }
             },
             _ => answer(out, number, reply::ERR_UNSUP, &[b"unknown option"]),
         }
         Step::Continue
     }
 
-    fn find(&self, name: &[u8]) -> Option<(usize, &'a ExportInfo)> {
-        let named = self.exports.iter().position(|export| export.name.as_bytes() == name);
-        // The empty name selects the first export unless an export has that name.
-        let index = named.or_else(|| name.is_empty().then_some(0))?;
-        Some((index, self.exports.get(index)?))
-    }
-
-    fn agreed(&self, export: usize) -> Agreed {
-        Agreed { export, checksums: self.state.checksums }
+    /// The empty name selects the export whatever it is called.
+    fn is_called(&self, name: &[u8]) -> bool {
+        name.is_empty() || name == self.export.name.as_bytes()
     }
 
     /// EXPORT_NAME: the only reply is the export's description.
     fn export_name(&mut self, name: &[u8], flags: u32, out: &mut Vec<u8>) -> Step {
-        let Some((index, export)) = self.find(name) else {
+        let export = self.export;
+        if !self.is_called(name) {
             return Step::End(Some("client selected an unknown export"));
-        };
+        }
         out.extend_from_slice(&export.size.to_be_bytes());
         out.extend_from_slice(&export.flags.to_be_bytes());
         if flags & u32::from(handshake_flag::NO_ZEROES) == 0 {
             out.extend_from_slice(&[0; 124]);
         }
-        Step::Agreed(self.agreed(index))
+        Step::Agreed { checksums: self.state.checksums }
     }
 }
 
@@ -183,28 +161,19 @@ fn answer(out: &mut Vec<u8>, number: u32, kind: u32, data: &[&[u8]]) {
     data.iter().for_each(|part| out.extend_from_slice(part));
 }
 
-/// The export name and the requested information types of INFO and GO.
-fn asked(data: &[u8]) -> Option<(&[u8], Vec<u16>)> {
+/// The export name of INFO and GO, which is followed by information types that the client would like.
+fn asked_name(data: &[u8]) -> Option<&[u8]> {
     let mut fields = Fields(data);
     let (name, count) = (fields.string()?, fields.u16()?);
-    let wanted = (0..count).map(|_| fields.u16()).collect::<Option<_>>()?;
-    fields.0.is_empty().then_some((name, wanted))
+    (fields.0.len() == 2 * usize::from(count)).then_some(name)
 }
 
-/// Sends the requested information and what the server always sends.
-fn describe(out: &mut Vec<u8>, number: u32, export: &ExportInfo, wanted: &[u16]) {
-    let mut info = |kind: u16, parts: [&[u8]; 3]| {
-        answer(out, number, reply::INFO, &[&kind.to_be_bytes(), parts[0], parts[1], parts[2]]);
-    };
-    info(info::EXPORT, [&export.size.to_be_bytes(), &export.flags.to_be_bytes(), &[]]);
-    if wanted.contains(&info::NAME) {
-        info(info::NAME, [export.name.as_bytes(), &[], &[]]);
-    }
-    if wanted.contains(&info::DESCRIPTION) && !export.description.is_empty() {
-        info(info::DESCRIPTION, [export.description.as_bytes(), &[], &[]]);
-    }
+/// Sends what the server always sends.
+fn describe(out: &mut Vec<u8>, number: u32, export: &ExportInfo) {
+    let size = export.size.to_be_bytes();
+    answer(out, number, reply::INFO, &[&info::EXPORT.to_be_bytes(), &size, &export.flags.to_be_bytes()]);
     let sizes = [1, export.preferred_block, export.max_payload].map(u32::to_be_bytes);
-    info(info::BLOCK_SIZE, [&sizes[0], &sizes[1], &sizes[2]]);
+    answer(out, number, reply::INFO, &[&info::BLOCK_SIZE.to_be_bytes(), sizes.as_flattened()]);
     answer(out, number, reply::ACK, &[]);
 }
 

@@ -1,26 +1,24 @@
 //! Both ends against each other, and each against invalid input.
 
 use super::client::{self, Export};
-use super::server::{self, Agreed, ExportInfo, Negotiation, State, Step};
+use super::server::{self, ExportInfo, Negotiation, State, Step};
 use super::*;
 use proptest::prelude::*;
 
-fn exports() -> Vec<ExportInfo> {
-    let export = |name: &str, size| ExportInfo {
-        name: name.to_owned(),
-        description: "of a test".to_owned(),
-        size,
+fn export() -> ExportInfo {
+    ExportInfo {
+        name: "other".to_owned(),
+        size: 1 << 30,
         flags: transmission_flag::HAS_FLAGS | transmission_flag::SEND_FLUSH,
         preferred_block: 4096,
         max_payload: crate::wire::MAX_PAYLOAD,
-    };
-    vec![export("", 1 << 20), export("other", 1 << 30)]
+    }
 }
 
 /// The server's complete output for these bytes, and its last step.
 fn served(input: &[u8]) -> (Vec<u8>, Step) {
-    let exports = exports();
-    let mut negotiation = Negotiation { exports: &exports, state: State::default(), offers_checksums: false };
+    let export = export();
+    let mut negotiation = Negotiation { export: &export, state: State::default(), offers_checksums: false };
     let mut out = Vec::new();
     let (taken, step) = negotiation.advance(input, &mut out);
     assert!(taken <= input.len());
@@ -51,10 +49,10 @@ fn kinds(mut out: &[u8]) -> Vec<u32> {
 }
 
 /// Both ends, with the server's output delivered in parts or at once.
-fn meet(name: &str, at_once: usize) -> (client::Step, Option<Agreed>) {
-    let exports = exports();
+fn meet(name: &str, at_once: usize) -> (client::Step, Option<bool>) {
+    let export = export();
     let mut client = client::Negotiation::new(name);
-    let mut server = Negotiation { exports: &exports, state: State::default(), offers_checksums: false };
+    let mut server = Negotiation { export: &export, state: State::default(), offers_checksums: false };
     let (mut from_server, mut arrived, mut from_client, mut agreed) =
         (server::greeting(), Vec::new(), Vec::new(), None);
     loop {
@@ -69,7 +67,7 @@ fn meet(name: &str, at_once: usize) -> (client::Step, Option<Agreed>) {
         let (taken, step) = server.advance(&from_client, &mut from_server);
         from_client.drain(..taken);
         match step {
-            Step::Agreed(found) => agreed = Some(found),
+            Step::Agreed { checksums } => agreed = Some(checksums),
             Step::End(why) => panic!("{why:?}"),
             Step::Continue => {}
         }
@@ -83,7 +81,7 @@ fn both_ends_agree() {
         let flags = transmission_flag::HAS_FLAGS | transmission_flag::SEND_FLUSH;
         let export = Export { size: 1 << 30, flags, least_block: 1, max_payload: crate::wire::MAX_PAYLOAD };
         assert_eq!(step, client::Step::Ready(export));
-        assert_eq!(agreed, Some(Agreed { export: 1, checksums: false }));
+        assert_eq!(agreed, Some(false));
     }
     assert!(matches!(meet("nowhere", 64).0, client::Step::Failed(why) if why.contains("no export 'nowhere'")));
 }
@@ -92,7 +90,7 @@ fn both_ends_agree() {
 fn export_name_sends_124_zeros_unless_declined() {
     let (out, step) = served(&[flags(), option_bytes(option::EXPORT_NAME, b"other")].concat());
     assert_eq!((out.len(), &out[..8]), (10, &(1_u64 << 30).to_be_bytes()[..]));
-    assert!(matches!(step, Step::Agreed(Agreed { export: 1, .. })));
+    assert!(matches!(step, Step::Agreed { .. }));
     let zeros = [1_u32.to_be_bytes().to_vec(), option_bytes(option::EXPORT_NAME, b"")].concat();
     assert_eq!(served(&zeros).0.len(), 134);
     assert!(
@@ -118,7 +116,7 @@ fn invalid_options_are_refused_and_the_negotiation_continues() {
     ] {
         let (out, step) = served(&[flags(), bad, go.clone()].concat());
         assert_eq!(kinds(&out)[0], kind);
-        assert!(matches!(step, Step::Agreed(_)), "{step:?}");
+        assert!(matches!(step, Step::Agreed { .. }), "{step:?}");
     }
     for fatal in [
         vec![0xff; 64],
@@ -168,11 +166,11 @@ proptest! {
     fn input_may_arrive_in_any_pieces(bytes in prop::collection::vec(any::<u8>(), 0..400), cut in 1_usize..50, sane in any::<bool>()) {
         let bytes = if sane { [flags(), option_bytes(u32::from(bytes.first().copied().unwrap_or(0) % 12), &bytes)].concat() } else { bytes };
         let (whole_out, whole) = served(&bytes);
-        let exports = exports();
+        let export = export();
         let (mut state, mut out, mut held, mut last) = (State::default(), Vec::new(), Vec::new(), Step::Continue);
         for part in bytes.chunks(cut) {
             held.extend_from_slice(part);
-            let mut server = Negotiation { exports: &exports, state, offers_checksums: false };
+            let mut server = Negotiation { export: &export, state, offers_checksums: false };
             let (taken, step) = server.advance(&held, &mut out);
             state = server.state;
             held.drain(..taken);

@@ -1,7 +1,7 @@
 //! Reads: puts header and payload into the batch at once, or a long copied payload piece by piece.
 
 use super::Requests;
-use crate::filters::{Checksum, Layer};
+use crate::filters::Checksum;
 use crate::tuning::Sending;
 use crate::wire::{Request, simple_reply};
 use sys::send_batch::SendBatch;
@@ -27,16 +27,13 @@ pub(super) struct Reading {
 
 impl Requests {
     pub(super) fn begin_reading(&mut self, request: &Request, batch: &mut SendBatch) {
-        self.delay(Layer::Storage);
         let Request { cookie, offset, length, .. } = *request;
         let sending = self.sending(length);
         if length <= PIECE || sending != Sending::PullUp {
             return self.read_at_once(request, sending, batch);
         }
         let sum = self.rights.checksums.then(Checksum::default);
-        // With direct I/O the device would read everything twice.
-        let verified = !self.backend.may_wait() || self.backend.direct().is_some();
-        let unverified = if verified { 0 } else { length };
+        let unverified = if self.backend.may_wait() { length } else { 0 };
         self.reading = Some(Reading { cookie, offset, rest: length, first: true, sum, unverified });
     }
 

@@ -1,11 +1,9 @@
-//! Writes: a payload goes to the storage as it arrives, in any pieces; for direct I/O it is collected into whole blocks
-//! first.
+//! Writes: a payload goes to the storage as it arrives, in any pieces.
 
 use super::{Requests, is_durable};
-use crate::backends::{Backend, Direct, Outcome};
-use crate::filters::{CHECKSUM_BYTES, Checksum, Layer};
+use crate::backends::{Backend, Outcome};
+use crate::filters::{CHECKSUM_BYTES, Checksum};
 use crate::wire::{Request, WireError};
-use sys::buffer::AlignedBuffer;
 use sys::send_batch::SendBatch;
 
 /// A write whose payload is arriving.
@@ -20,14 +18,6 @@ pub(super) struct Writing {
     outcome: Outcome,
     /// Checksum of the payload so far, if it is to be verified.
     sum: Option<Checksum>,
-    blocks: BlockBuffer,
-}
-
-/// Payload bytes not yet written as whole blocks. The backend owns the memory and lends it during a direct write only.
-#[derive(Debug, Default)]
-struct BlockBuffer {
-    memory: Option<AlignedBuffer>,
-    filled: usize,
 }
 
 impl Requests {
@@ -56,17 +46,10 @@ impl Requests {
         true
     }
 
-    /// Finishes a write whose payload is complete, and replies, or waits until it is durable.
+    /// Finishes a write whose payload is complete, and replies.
     pub(super) fn end_writing(&mut self, batch: &mut SendBatch) {
         let Some(writing) = self.writing.take() else { return };
-        if writing.outcome.is_ok() {
-            self.delay(Layer::Storage);
-        }
-        if writing.durable && writing.outcome.is_ok() {
-            self.flush(writing.cookie, batch);
-        } else {
-            self.reply(writing.cookie, writing.outcome, batch);
-        }
+        self.finish(writing.cookie, writing.outcome, writing.durable, batch);
     }
 }
 
@@ -80,7 +63,6 @@ impl Writing {
             durable: is_durable(request),
             outcome,
             sum: checksums.then(Checksum::default),
-            blocks: BlockBuffer::default(),
         }
     }
 
@@ -96,13 +78,7 @@ impl Writing {
             sum.add(data);
         }
         if self.outcome.is_ok() && !data.is_empty() {
-            self.outcome = match backend.direct() {
-                Some(direct) => {
-                    let last = data.len() == self.rest as usize;
-                    self.blocks.take(self.offset, data, last, backend, direct)
-                }
-                None => backend.write(self.offset, data),
-            };
+            self.outcome = backend.write(self.offset, data);
         }
         self.pass(data.len());
     }
@@ -111,37 +87,5 @@ impl Writing {
     pub(super) fn pass(&mut self, count: usize) {
         self.offset = self.offset.saturating_add(count as u64);
         self.rest -= count as u32;
-    }
-}
-
-impl BlockBuffer {
-    /// Takes `data`, whose first byte belongs at `offset`; `last`: no more follow. `direct` is that of `backend`.
-    fn take(&mut self, offset: u64, data: &[u8], last: bool, backend: &Backend, direct: &Direct) -> Outcome {
-        let memory = self.memory.take().map_or_else(|| direct.borrow(), Ok);
-        let mut memory = memory.map_err(|error| WireError::from_system(&error))?;
-        let outcome = self.fill(&mut memory, offset, data, last, backend);
-        if last || outcome.is_err() {
-            self.filled = 0;
-            direct.give_back(memory);
-        } else {
-            self.memory = Some(memory);
-        }
-        outcome
-    }
-
-    fn fill(&mut self, memory: &mut [u8], mut offset: u64, mut data: &[u8], last: bool, backend: &Backend) -> Outcome {
-        while !data.is_empty() {
-            let (now, later) = data.split_at(data.len().min(memory.len() - self.filled));
-            memory.get_mut(self.filled..self.filled + now.len()).unwrap_or_default().copy_from_slice(now);
-            self.filled += now.len();
-            offset += now.len() as u64;
-            data = later;
-            if self.filled == memory.len() || (last && data.is_empty()) {
-                let whole = memory.get(..self.filled).unwrap_or_default();
-                let begin = offset - std::mem::take(&mut self.filled) as u64;
-                backend.write(begin, whole)?;
-            }
-        }
-        Ok(())
     }
 }

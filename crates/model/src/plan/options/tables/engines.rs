@@ -43,35 +43,13 @@ pub(super) static OPTIONS: &[JobOption] = &[
         .of(&[EngineKind::Rr])
         .help("Open a connection for each exchange, and close it"),
     work("inject_ns", number("nanoseconds", 0..=MANY_64, INJECT_NS), Is("0"), "300", "300us")
-        .help("Add this much busy work to each I/O, in the place that inject_at selects"),
+        .help("Add this much busy work to each I/O, where the job issues it"),
     work("inject_every", time(Seconds, field!(inject.every)), Is("0"), "100ms", "often").help(
         "Add inject_ns once per this time instead of to each I/O: stalls with a known period, to see what \
          iotoll ftq finds on a machine. 0 adds it to each I/O",
-    ),
-    work(
-        "inject_at",
-        words(|| "submit, wire".to_owned(), parsed!(inject.at, in_client)),
-        Is("submit"),
-        "wire",
-        "storage",
-    )
-    .help(
-        "Place of inject_ns: submit, where the job issues the I/O, or wire, where engine nbd parses a reply. \
-         The server has its own flag, iotoll serve --inject-at",
     ),
 ];
 
 // Places that are no fields.
 const INJECT_NS: Place<Set<u64>> =
     place(|job| shown(&job.inject.time.0), |draft, nanos| draft.job.inject.time = Nanos(nanos));
-
-/// The places of injected work that are not in the server.
-fn in_client(text: &str) -> Result<InjectAt, Wrong> {
-    match choice(text)? {
-        InjectAt::Server | InjectAt::Storage => {
-            let why = format!("is a place in the server; use iotoll serve --inject-ns N --inject-at {text}");
-            Err(Wrong::because(text, why))
-        }
-        at => Ok(at),
-    }
-}

@@ -2,7 +2,7 @@
 
 use super::Complaint;
 use crate::plan::draft::Draft;
-use crate::plan::job::{Access, EngineKind, InjectAt, JobPlan, Medium, Order, Size, VerifyMethod, is_default};
+use crate::plan::job::{Access, EngineKind, JobPlan, Medium, Order, Size, VerifyMethod, is_default};
 use crate::unit::Nanos;
 
 /// What an option needs or excludes.
@@ -45,15 +45,8 @@ pub(super) static FIRST: &[Rule] = &[
         .because("ioengine=spin needs a cost for each I/O, for example spin_cycles=1000"),
     refused("work_steps", |job, draft| job.engine == EngineKind::Work && !draft.places.contains_key("work_steps"))
         .because("ioengine=work needs a cost for each I/O, for example work_steps=1000"),
-    // Injected work that no layer executes would silently cost nothing.
-    refused("inject_at", |_, draft| draft.places.contains_key("inject_at") && !draft.places.contains_key("inject_ns"))
-        .because("it has no effect without inject_ns; add it, for example inject_ns=300"),
     refused("inject_every", |job, draft| job.inject.every > Nanos(0) && !draft.places.contains_key("inject_ns"))
         .because("it has no effect without inject_ns; add it, for example inject_ns=500000"),
-    refused("inject_every", |job, _| job.inject.every > Nanos(0) && job.inject.at != InjectAt::Submit)
-        .because("it applies where the job issues I/O; leave inject_at out"),
-    refused("inject_at", |job, _| job.inject.at == InjectAt::Wire && job.engine.medium() != Medium::Remote)
-        .because("ioengine={engine} has no wire; use inject_at=submit, or ioengine=nbd"),
 ];
 
 /// Files.
