@@ -2,35 +2,20 @@
 
 use super::*;
 use rand_distr::{Distribution, StandardNormal};
-<<<<<<< HEAD
-
-struct Noise(rand_pcg::Pcg64Mcg);
-
-impl Noise {
-    fn normal(&mut self) -> f64 {
-        StandardNormal.sample(&mut self.0)
-    }
-=======
 use rand_pcg::Pcg64Mcg;
 
 fn normal(noise: &mut Pcg64Mcg) -> f64 {
     StandardNormal.sample(noise)
->>>>>>> main
 }
 
 /// The fraction of `records` whose interval contains the truth, for a load that keeps one CPU busy on a background that
 /// varies by a fifth of itself. `speed` gives the relative error of each window's cost.
-<<<<<<< HEAD
-fn coverage(records: u32, seed: u64, mut speed: impl FnMut(&mut Noise) -> f64) -> f64 {
-    let mut noise = Noise(rand_pcg::Pcg64Mcg::new(seed.into()));
-=======
 fn coverage(records: u32, seed: u64, mut speed: impl FnMut(&mut Pcg64Mcg) -> f64) -> f64 {
     let mut noise = Pcg64Mcg::new(seed.into());
->>>>>>> main
     let truth = 100_000.0;
     let mut held = 0;
     for _ in 0..records {
-        let anyway = |noise: &mut Noise| (10e6 * (1.0 + 0.2 * noise.normal()).max(0.0)) as u64;
+        let anyway = |noise: &mut Pcg64Mcg| (10e6 * (1.0 + 0.2 * normal(noise)).max(0.0)) as u64;
         let mut background = || {
             let mut idle = Machine::begin(Mode::Quiet);
             (0..7).for_each(|_| idle.pass(Happening { busy: anyway(&mut noise), ..NOTHING }, Mode::Quiet));
@@ -58,7 +43,7 @@ fn coverage(records: u32, seed: u64, mut speed: impl FnMut(&mut Pcg64Mcg) -> f64
 /// standard errors are 1.5 %), and for the correction for neighbours with similar errors, which only widens.
 #[test]
 fn intervals_have_their_coverage() {
-    let found = coverage(2000, 2026, |noise| 0.05 * noise.normal());
+    let found = coverage(2000, 2026, |noise| 0.05 * normal(noise));
     assert!((0.93..=0.975).contains(&found), "{found}");
 }
 
@@ -69,8 +54,8 @@ fn intervals_have_their_coverage_when_the_speed_wanders() {
     let mut wander = 0.0;
     let found = coverage(2000, 11, |noise| {
         let forgets = (-0.1f64 / 0.5).exp();
-        wander = wander * forgets + 0.03 * (1.0 - forgets * forgets).sqrt() * noise.normal();
-        wander + 0.03 * noise.normal()
+        wander = wander * forgets + 0.03 * (1.0 - forgets * forgets).sqrt() * normal(noise);
+        wander + 0.03 * normal(noise)
     });
     assert!((0.92..=0.97).contains(&found), "{found}");
 }
