@@ -165,7 +165,6 @@ pub fn tuning(path: &PathPlan) -> Tuning {
         segment: path.segment.bytes,
         coalesce: path.coalesce.duration(),
         busy_poll: path.busy_poll.duration(),
-        ..Tuning::default()
     }
 }
 
