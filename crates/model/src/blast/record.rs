@@ -43,7 +43,6 @@ pub struct Header {
     /// The probes.
     pub probes: Vec<Descriptor>,
     /// The events that explaining rounds count, or why they count none; `None` if none were to be counted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<Events>,
     /// Who receives.
     pub receiver: Receiver,
