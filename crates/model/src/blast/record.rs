@@ -189,6 +189,6 @@ impl Recorded for BlastRecord {
     }
 
     fn limits_mut(&mut self) -> &mut Vec<Limit> {
-        &mut self.header.envelope.limits
+        &mut self.header.envelope.typed.limits
     }
 }

@@ -92,17 +92,12 @@ impl JobRecord {
 
     /// Bytes of all directions; 0 likewise.
     pub fn bytes(&self) -> Bytes {
-        if self.uncounted { Bytes(0) } else { self.reported_bytes() }
+        if self.uncounted { Bytes(0) } else { self.directions().map(|direction| direction.bytes).sum() }
     }
 
     /// I/Os of all directions, also if they are not all that the machine paid for.
     pub fn reported_ios(&self) -> u64 {
         self.directions().map(|direction| direction.ios).fold(0, u64::saturating_add)
-    }
-
-    /// Bytes of all directions likewise.
-    pub fn reported_bytes(&self) -> Bytes {
-        self.directions().map(|direction| direction.bytes).sum()
     }
 
     /// Reads, writes and trims, and the I/Os that may be either.
