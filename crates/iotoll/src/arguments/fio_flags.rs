@@ -14,17 +14,10 @@ pub struct FioFlags {
     pub file: Option<PathBuf>,
     /// Output format by fio's name: normal (table), json (fio-json) or json+ (fio-json+)
     #[arg(long, value_name = "FORMAT", value_parser = fio_format(), hide_possible_values = true, conflicts_with = "format")]
-    output_format: Option<Format>,
+    pub output_format: Option<Format>,
     /// Without effect: iotoll saves and loads no states of verifications
     #[arg(long, value_name = "FOLDER")]
     aux_path: Option<PathBuf>,
-}
-
-impl FioFlags {
-    /// The format that they ask for.
-    pub fn format(&self) -> Option<Format> {
-        self.output_format
-    }
 }
 
 /// fio's names of formats.
