@@ -14,6 +14,7 @@ use crate::ftq::FtqArguments;
 use crate::guest::GuestVerb;
 use crate::input::{bytes_of, is_toml};
 use crate::serve::ServeArguments;
+use crate::stdout::columns;
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
@@ -81,40 +82,18 @@ pub enum Verb {
     Guardian,
 }
 
-impl Verb {
-    /// Whether it is asked for the list of probes instead of a measurement.
-    pub fn lists_probes(&self) -> bool {
-        let session = match self {
-            Self::Run(arguments) => &arguments.measuring.observed.session,
-            Self::Cost(arguments) => &arguments.measuring.observed.session,
-            Self::Compare(arguments) => &arguments.observed.session,
-            Self::Ftq(arguments) => &arguments.session,
-            Self::Blast(arguments) => &arguments.session,
-            _ => return false,
-        };
-        session.lists_probes()
-    }
-}
-
 /// A verb with these flags, for what the program does by itself.
 pub fn flags_of(words: &[&str]) -> anyhow::Result<Verb> {
     Ok(CommandLine::try_parse_from(words)?.verb)
 }
 
-/// A parsed command line, and its words.
-pub struct Invocation {
-    /// The verb.
-    pub verb: Verb,
-    /// As typed by the user.
-    pub words: Vec<String>,
-}
-
-impl Invocation {
-    /// Parses the command line of this process. For `--help` and `--version` it prints the text and exits.
+impl Verb {
+    /// Parses the command line of this process, and returns its words as typed by the user too. For `--help`, `--version` and
+    /// `--probe list` it prints the text and exits.
     ///
     /// # Errors
     /// Bad usage.
-    pub fn from_command_line() -> anyhow::Result<Self> {
+    pub fn from_command_line() -> anyhow::Result<(Self, Vec<String>)> {
         let words: Result<Vec<String>, _> = std::env::args_os().map(std::ffi::OsString::into_string).collect();
         let mut typed = words.map_err(|word| {
             BadInput(format!("'{}': not UTF-8 text, which a record cannot store; rename it", word.display()))
@@ -134,9 +113,10 @@ impl Invocation {
             words = others;
         }
         let parsed = command.try_get_matches_from_mut(&ours);
-        let mut misplaced = None;
+        let (mut misplaced, mut lists) = (None, false);
         let parsed = parsed.and_then(|matches| {
             misplaced = fio_flags::misplaced_format(&matches);
+            lists = value::lists_probes(&matches);
             CommandLine::from_arg_matches(&matches)
         });
         let mut verb = match parsed {
@@ -156,6 +136,9 @@ impl Invocation {
         if let Some(why) = misplaced {
             return Err(bad(why));
         }
+        if lists {
+            show_and_exit(&report::probes::list(&lab::probe::list(), columns()))?;
+        }
         match &mut verb {
             Verb::Run(arguments) => arguments.job = job,
             Verb::Compare(arguments) => arguments.job = job,
@@ -165,7 +148,7 @@ impl Invocation {
             }
             _ => {}
         }
-        Ok(Self { verb, words: typed })
+        Ok((verb, typed))
     }
 }
 

@@ -5,7 +5,7 @@ use crate::failure::{self, BadInput, bad};
 use crate::measure::{Asked, Measurement, measure};
 use crate::progress::ProgressLine;
 use lab::Interruption;
-use lab::cost::{CommandPlan, Count, Isolation, Printed};
+use lab::cost::{CommandPlan, Count, Isolation};
 use lab::session::Settings;
 use lab::workload::target::Created;
 use model::placement::Place;
@@ -27,12 +27,17 @@ pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitC
         (None, None, None) => Count::Program,
         (None, ios, bytes) => Count::Stated { ios, bytes },
     };
-    let printed = if arguments.no_output { Printed::Nowhere } else { Printed::ToStderr };
     let asked = Asked::of(words, &arguments.output, &arguments.earlier, &measuring.observed.session)?;
     let command = asked.services.fill_in(&arguments.command)?;
     asked.inputs.note_command(&command);
     let source = Source::Cost { command: command.clone(), counted_by: String::new() };
-    let plan = CommandPlan { command, count, repeat: arguments.repeat, printed, custody: Isolation::Shared };
+    let plan = CommandPlan {
+        command,
+        count,
+        repeat: arguments.repeat,
+        printed: !arguments.no_output,
+        custody: Isolation::Shared,
+    };
     let name = program.rsplit('/').next().unwrap_or(program);
     let lab = |settings: Settings, _: &Created, line: &ProgressLine| {
         let mut print = |text: &str| {

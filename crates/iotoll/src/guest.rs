@@ -34,7 +34,11 @@ pub enum GuestVerb {
     #[command(after_help = "")]
     Run(Box<GuestRunArguments>),
     /// List the stacks, and what the cache holds
-    List(GuestListArguments),
+    List {
+        /// Remove all guests, kernels and programs from the cache
+        #[arg(long)]
+        clear: bool,
+    },
 }
 
 /// `iotoll guest run`.
@@ -98,21 +102,13 @@ pub struct GuestRunArguments {
     pub output: Output,
 }
 
-/// `iotoll guest list`.
-#[derive(Args, Clone, Debug)]
-pub struct GuestListArguments {
-    /// Remove all guests, kernels and programs from the cache
-    #[arg(long)]
-    pub clear: bool,
-}
-
 /// Without `--stack`: what needs no module and no program.
 const STACK: &str = "tmpfs";
 
 pub fn guest(verb: &GuestVerb, words: &[String]) -> anyhow::Result<ExitCode> {
     match verb {
         GuestVerb::Run(arguments) => measured(arguments, words),
-        GuestVerb::List(arguments) => list(arguments),
+        GuestVerb::List { clear } => list(*clear),
     }
 }
 
@@ -220,10 +216,10 @@ fn override_with(draft: &mut Draft, arguments: &GuestRunArguments) {
     draft.margin = arguments.margin.or(draft.margin);
 }
 
-fn list(arguments: &GuestListArguments) -> anyhow::Result<ExitCode> {
+fn list(clear: bool) -> anyhow::Result<ExitCode> {
     let cache = Cache::open(Care::default())?;
-    let folder = cache.folder();
-    if arguments.clear {
+    let folder = &cache.folder;
+    if clear {
         let bytes = size(cache.size());
         std::fs::remove_dir_all(folder).map_err(|error| lab::Error::file(folder, "removing the cache", error))?;
         stdout::write(&format!("removed {} ({bytes})\n", folder.display()))?;

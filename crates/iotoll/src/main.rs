@@ -22,7 +22,7 @@ mod signals;
 mod standard_error;
 mod stdout;
 
-use command_line::{Invocation, Verb};
+use command_line::Verb;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -32,28 +32,24 @@ fn main() -> ExitCode {
     lab::reset_inherited_signals();
     // Workers start by way of /proc/self/exe, and would be called "exe" among the tasks.
     let _ = rustix::thread::set_name(c"iotoll");
-    failure::exit_code(Invocation::from_command_line().and_then(|invocation| execute(&invocation)))
+    failure::exit_code(Verb::from_command_line().and_then(|(verb, words)| execute(&verb, &words)))
 }
 
-fn execute(invocation: &Invocation) -> anyhow::Result<ExitCode> {
-    if invocation.verb.lists_probes() {
-        stdout::write(&::report::probes::list(&lab::probe::list(), stdout::columns()))?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    match &invocation.verb {
-        Verb::Run(arguments) => run::run(arguments, &invocation.words),
-        Verb::Cost(arguments) => cost::cost(arguments, &invocation.words),
-        Verb::Compare(arguments) => compare::compare(arguments, &invocation.words),
+fn execute(verb: &Verb, words: &[String]) -> anyhow::Result<ExitCode> {
+    match verb {
+        Verb::Run(arguments) => run::run(arguments, words),
+        Verb::Cost(arguments) => cost::cost(arguments, words),
+        Verb::Compare(arguments) => compare::compare(arguments, words),
         Verb::Worker { threads } => compare::worker(*threads),
         Verb::Guardian => signals::serve_as_guardian(),
-        Verb::Blast(arguments) => blast::blast(arguments, &invocation.words),
-        Verb::Ftq(arguments) => ftq::ftq(arguments, &invocation.words),
-        Verb::Guest { verb } => guest::guest(verb, &invocation.words),
+        Verb::Blast(arguments) => blast::blast(arguments, words),
+        Verb::Ftq(arguments) => ftq::ftq(arguments, words),
+        Verb::Guest { verb } => guest::guest(verb, words),
         Verb::Serve(arguments) => serve::run(arguments),
         Verb::Report(arguments) => report::report(arguments),
         Verb::History(arguments) => report::history(arguments),
         Verb::Doctor(shown) => report::doctor(*shown),
-        Verb::Demo(output) => demo::demo(output, &invocation.words),
+        Verb::Demo(output) => demo::demo(output, words),
         Verb::Completions { shell } => generate::completions(*shell),
         Verb::Generate { what, folder } => generate::generate(*what, folder),
     }

@@ -1,6 +1,6 @@
 //! The steps of every verb that measures: what was asked enters, a verb gives what differs, and the record is saved, studied and printed.
 
-use crate::arguments::{Earlier, FioFlags, Measuring, Output, SessionArguments};
+use crate::arguments::{Earlier, FioFlags, Measuring, Output, SessionArguments, Shown};
 use crate::failure::{self, BadInput};
 use crate::input::Inputs;
 use crate::progress::ProgressLine;
@@ -149,7 +149,8 @@ where
     let Asked { words, output, earlier, services, around, inputs } = asked;
     let limits = limits::<R>(earlier, verb.plan)?;
     if let Some(plan) = verb.shown_plan {
-        Results::prepare(verb.fio, output.shown.in_full())?.print(plan, None)?;
+        // There is nothing to leave out.
+        Results::prepare(verb.fio, Shown { full: true, ..output.shown })?.print(plan, None)?;
         return Ok(ExitCode::SUCCESS);
     }
     let stored = stored(earlier.stored.as_deref(), verb.plan)?;

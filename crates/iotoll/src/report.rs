@@ -22,7 +22,7 @@ pub fn report(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
     let path = match &arguments.record {
         Some(path) => path.clone(),
         None => {
-            let latest = lab::store::latest()?;
+            let latest = lab::store::latest(Path::new(lab::store::RUNS))?;
             // Which one it is may surprise.
             failure::complain(&format!("the last record: {}", latest.display()));
             latest

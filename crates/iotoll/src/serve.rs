@@ -7,17 +7,18 @@ use crate::stdout;
 use anyhow::Context;
 use clap::{Args, FromArgMatches};
 use lab::calibration::Calibration;
+use lab::echo::identity;
 use model::plan::{JobPlan, PathPlan, Peer, options};
 use nbd::Tuning;
 use nbd::backends::Backend;
 use nbd::client::{Address, Uri};
-use nbd::server::{Access, Counters, Export, Listener, Observer, Options, ServerHandle, serve};
+use nbd::server::{Counters, Export, Listener, Observer, Options, ServerHandle, serve};
 use report::number;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::fs::File;
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpListener};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -182,10 +183,9 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
     if arguments.direct {
         return Err(bad("--direct: iotoll serve has no O_DIRECT; use qemu-nbd --cache=none -f raw FILE"));
     }
-    let access = if arguments.read_only { Access::ReadOnly } else { Access::ReadWrite };
     let teller = StderrReporter { calibration: Calibration::begin(), begun: Instant::now() };
     let tuning = lab::engine::path_tuning(&arguments.path.path);
-    let mut storage = backend(storage, arguments, &tuning, access)?;
+    let mut storage = backend(storage, arguments, &tuning)?;
     if arguments.path_null == "server" {
         storage = Backend::null(storage.size()).context(NO_ADDRESSES)?;
     }
@@ -193,7 +193,7 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
     if name.len() > nbd::handshake::MAX_STRING {
         return Err(bad(format!("--export: a name of {} bytes; NBD allows at most 4096", name.len())));
     }
-    let export = Export::new(name.clone(), storage, access, arguments.path_max_payload);
+    let export = Export::new(name.clone(), storage, arguments.read_only, arguments.path_max_payload);
     // Before there is a socket that would be left behind.
     let handle = Arc::new(ServerHandle::new()?);
     heed_signals(&handle)?;
@@ -231,9 +231,9 @@ fn echo(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
 /// Context of the error when a null storage cannot be made.
 const NO_ADDRESSES: &str = "reserving addresses for replies of zeros";
 
-fn backend(storage: &Storage, arguments: &ServeArguments, tuning: &Tuning, access: Access) -> anyhow::Result<Backend> {
+fn backend(storage: &Storage, arguments: &ServeArguments, tuning: &Tuning) -> anyhow::Result<Backend> {
     match storage {
-        Storage::File(path) => file(path, arguments, access),
+        Storage::File(path) => file(path, arguments),
         Storage::Memory(bytes) => Backend::memory(*bytes, tuning).map_err(|error| {
             BadInput(format!("--backend memory:{bytes}: not enough memory ({error}); use a smaller size")).into()
         }),
@@ -241,16 +241,16 @@ fn backend(storage: &Storage, arguments: &ServeArguments, tuning: &Tuning, acces
     }
 }
 
-fn file(path: &Path, arguments: &ServeArguments, access: Access) -> anyhow::Result<Backend> {
+fn file(path: &Path, arguments: &ServeArguments) -> anyhow::Result<Backend> {
     let failed = |error| BadInput(format!("--backend file:{}: {error}; check the path", path.display()));
     // A mounted device, or a part of another device, would be damaged: nothing checks for that here, and clients write
     // for as long as this runs. Opening a pipe blocks, and opening a device may have side effects.
     let kind = std::fs::metadata(path).map_err(failed)?.file_type();
-    if !(kind.is_file() || kind.is_block_device() && access == Access::ReadOnly) {
+    if !(kind.is_file() || kind.is_block_device() && arguments.read_only) {
         let mend = "is not a file; give a regular file, or a block device with --read-only";
         return Err(bad(format!("--backend file:{}: {mend}", path.display())));
     }
-    let file = File::options().read(true).write(access == Access::ReadWrite).open(path);
+    let file = File::options().read(true).write(!arguments.read_only).open(path);
     let file = file.map_err(failed)?;
     let opened = if arguments.path.sends_from_cache { Backend::page_cache(file) } else { Backend::file(file) };
     opened.with_context(|| format!("reading the size of {}", path.display()))
@@ -302,10 +302,6 @@ impl BoundListener {
         let uri = Uri { address: Address::Unix(path.clone()), export: String::new() }.to_string();
         Ok(Self { listener: Listener::Unix(listener), uri, made: Some((path.clone(), identity(&path))) })
     }
-}
-
-fn identity(path: &Path) -> Option<(u64, u64)> {
-    std::fs::symlink_metadata(path).ok().map(|facts| (facts.dev(), facts.ino()))
 }
 
 impl Drop for BoundListener {

@@ -92,12 +92,12 @@ fn measure(
         envelope: session.envelope(Kind::Blast),
         plan: plan.clone(),
         host: session.host(Vec::new()),
-        meters: meters.statuses().to_vec(),
-        probes: meters.probes().descriptors(),
+        meters: meters.statuses.clone(),
+        probes: meters.probes.descriptors(),
         events: meters.events().cloned(),
         receiver: Receiver { address: receiving.address().to_string(), same_machine, same_network, receive_buffer },
         allowed_cpus: Some(allowed_cpus),
-        services: session.services().to_vec(),
+        services: session.services.started.clone(),
     };
     settings.session.saver.begin(&header.envelope, &header)?;
     // So that the end of a slice does not wait behind the submitters; they have ordinary priority. Without the permission it
@@ -286,7 +286,7 @@ impl Measurement<'_> {
         if self.session.interrupted() {
             return Ok(None);
         }
-        self.session.prepare(&Cell::default())?;
+        self.session.around.prepare(&Cell::default())?;
         let points = self.plan.points();
         let begin_nanos = Nanos(monotonic_nanos());
         let (mut slices, mut deliveries) = (Vec::new(), Vec::new());

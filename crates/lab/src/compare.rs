@@ -76,7 +76,7 @@ pub fn compare(
     let session = Session::open(&settings, &servers(&experiment), &mut |service| {
         observer(Progress::Starting { service });
     })?;
-    let experiment = match session.services() {
+    let experiment = match session.services.started.as_slice() {
         [] => experiment,
         started => Experiment { services: started.to_vec(), ..experiment },
     };
@@ -133,8 +133,8 @@ fn measure(
         seed,
         schedule,
         host: session.host(host::storage::of_experiment(experiment)),
-        meters: runner.meters.statuses().to_vec(),
-        probes: runner.meters.probes().descriptors(),
+        meters: runner.meters.statuses.clone(),
+        probes: runner.meters.probes.descriptors(),
         events: runner.meters.events().cloned(),
         canaries,
         page_cache: runner.cache.setup.clone(),

@@ -27,8 +27,6 @@ use model::experiment::Cell;
 use model::probe::Probe;
 use model::record::{Outcome, PhaseRecord, Record, Source};
 use model::warning::add_once;
-use std::os::fd::AsFd;
-use std::process::Stdio;
 use std::time::Duration;
 
 /// A command, and where its I/O count comes from.
@@ -39,8 +37,8 @@ pub struct CommandPlan {
     /// How I/Os are counted.
     pub count: Count,
     pub repeat: u32,
-    /// Where the command's standard output goes.
-    pub printed: Printed,
+    /// Whether the command's standard output goes to our standard error, or nowhere. Never to ours, which contains only the result.
+    pub printed: bool,
     /// What the command shares with iotoll, and how long it may live.
     pub custody: Isolation,
 }
@@ -54,24 +52,6 @@ pub enum Isolation {
     /// It has no standard input and a process group of its own. Of its standard error only the last line is kept, for
     /// the error message. Its processes are killed when it ends, or after this time.
     Alone { longest: Duration },
-}
-
-/// Where a command's standard output goes. Never to ours, which contains only the result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Printed {
-    /// To our standard error.
-    ToStderr,
-    Nowhere,
-}
-
-impl Printed {
-    fn stdio(self) -> Stdio {
-        let stderr = || std::io::stderr().as_fd().try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from);
-        match self {
-            Self::ToStderr => stderr(),
-            Self::Nowhere => Stdio::null(),
-        }
-    }
 }
 
 /// How the I/Os of a command are counted.
@@ -126,7 +106,7 @@ fn measure(plan: &CommandPlan, session: &Session, observer: Observer, print: &mu
             cpus: session.placing.of(0),
             processes: &unguarded,
         };
-        let prepared = session.prepare(&Cell::default());
+        let prepared = session.around.prepare(&Cell::default());
         let executed = prepared.and_then(|()| execute(plan, number, &mut surroundings, observer, print));
         let Executed { execution, failure, elsewhere } = match executed {
             Ok(executed) => executed,

@@ -57,7 +57,7 @@ pub fn examine(root: &Path, host: Host) -> Result<Diagnosis> {
     let sysroot = Sysroot::at(root);
     let background = watch::background(&sysroot, WATCH);
     let resolution = Resolution::of(&host, &watch::one_busy_cpu(&mut MeterSet::open(Selection::Default)?));
-    let (canaries, statuses) = (crate::canary::run(), MeterSet::open(Selection::All)?.statuses().to_vec());
+    let (canaries, statuses) = (crate::canary::run(), MeterSet::open(Selection::All)?.statuses);
     let (io_uring, left) = (sys::uring::probe(), crate::guardian::found());
     Ok(diagnose(&sysroot, host, statuses, (background, resolution), canaries, io_uring, &left))
 }

@@ -9,6 +9,7 @@ use std::net::{SocketAddr, TcpListener, ToSocketAddrs, UdpSocket};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixListener;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -93,7 +94,7 @@ fn refused(peer: &Peer, error: std::io::Error) -> Error {
 }
 
 /// What names a file, whatever its path is.
-fn identity(path: &str) -> Option<(u64, u64)> {
+pub fn identity(path: impl AsRef<Path>) -> Option<(u64, u64)> {
     fs::symlink_metadata(path).ok().map(|facts| (facts.dev(), facts.ino()))
 }
 

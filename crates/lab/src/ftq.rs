@@ -76,7 +76,8 @@ pub fn record(plan: &FtqPlan, settings: &Settings, created: &Created, observer: 
     }
     let mut asked = settings.session.probes.iter().chain(&settings.count);
     asked.try_for_each(|probe| refuse_pressure(probe, plan.quantum))?;
-    let cpus = Cpus::choose(plan)?;
+    let allowed = allowed_cpus().map_err(|error| Error::instrument("listing CPUs", error))?;
+    let cpus = Cpus::choose(plan, &allowed).map_err(Error::Refused)?;
     let session = Session::open(&settings.session, &[], &mut |service| {
         observer(Progress::Starting { service });
     })?;
@@ -99,41 +100,32 @@ impl Cpus {
     ///
     /// # Errors
     /// Refused, when a CPU may not be used, or the plan would move a process that iotoll did not start.
-    fn choose(plan: &FtqPlan) -> Result<Self> {
-        let allowed = allowed_cpus().map_err(|error| Error::instrument("listing CPUs", error))?;
-        decide(plan, &allowed).map_err(Error::Refused)
-    }
-
-    /// Whether the recorder takes its CPU time from the worker.
-    fn shared(self) -> bool {
-        self.worker == Some(self.recorder)
-    }
-}
-
-fn decide(plan: &FtqPlan, allowed: &[u32]) -> std::result::Result<Cpus, String> {
-    for (flag, cpu) in [("--recorder-cpu", plan.recorder_cpu), ("--worker-cpu", plan.worker_cpu)] {
-        if let Some(cpu) = cpu.filter(|cpu| !allowed.contains(cpu)) {
-            let list: Vec<String> = allowed.iter().map(ToString::to_string).collect();
-            return Err(format!("{flag} {cpu}: this process may not use it; it may use CPUs {}", list.join(",")));
+    fn choose(plan: &FtqPlan, allowed: &[u32]) -> std::result::Result<Self, String> {
+        for (flag, cpu) in [("--recorder-cpu", plan.recorder_cpu), ("--worker-cpu", plan.worker_cpu)] {
+            if let Some(cpu) = cpu.filter(|cpu| !allowed.contains(cpu)) {
+                let list: Vec<String> = allowed.iter().map(ToString::to_string).collect();
+                return Err(format!("{flag} {cpu}: this process may not use it; it may use CPUs {}", list.join(",")));
+            }
         }
+        let (own, starts): (&[u32], bool) = match &plan.worker {
+            Worker::Job(job) => (
+                job.phases.iter().flat_map(|phase| &phase.jobs).next().map_or(&[], |job| &job.thread.cpus_allowed),
+                true,
+            ),
+            Worker::Cpu => (&[], true),
+            Worker::Command(_) | Worker::Process(_) => (&[], false),
+        };
+        let free = |cpu: &u32| plan.worker_cpu.map_or_else(|| !own.contains(cpu), |taken| *cpu != taken);
+        let last = || allowed.iter().rev().copied().find(free).or(allowed.last().copied());
+        let recorder = plan.recorder_cpu.or_else(last).unwrap_or(0);
+        let worker = plan.worker_cpu.or(match own {
+            [] if starts => allowed.iter().copied().find(|cpu| *cpu != recorder).or(Some(recorder)),
+            // A job that names one CPU is on it.
+            [cpu] => Some(*cpu),
+            _ => None,
+        });
+        Ok(Self { recorder, worker })
     }
-    let (own, starts): (&[u32], bool) = match &plan.worker {
-        Worker::Job(job) => {
-            (job.phases.iter().flat_map(|phase| &phase.jobs).next().map_or(&[], |job| &job.thread.cpus_allowed), true)
-        }
-        Worker::Cpu => (&[], true),
-        Worker::Command(_) | Worker::Process(_) => (&[], false),
-    };
-    let free = |cpu: &u32| plan.worker_cpu.map_or_else(|| !own.contains(cpu), |taken| *cpu != taken);
-    let last = || allowed.iter().rev().copied().find(free).or(allowed.last().copied());
-    let recorder = plan.recorder_cpu.or_else(last).unwrap_or(0);
-    let worker = plan.worker_cpu.or(match own {
-        [] if starts => allowed.iter().copied().find(|cpu| *cpu != recorder).or(Some(recorder)),
-        // A job that names one CPU is on it.
-        [cpu] => Some(*cpu),
-        _ => None,
-    });
-    Ok(Cpus { recorder, worker })
 }
 
 fn measure(
@@ -144,7 +136,7 @@ fn measure(
     created: &Created,
     observer: Observer,
 ) -> Result<(FtqRecord, End)> {
-    session.prepare(&Cell::default())?;
+    session.around.prepare(&Cell::default())?;
     let mut warnings = if let Worker::Job(job) = &plan.worker { job.warnings.clone() } else { Vec::new() };
     let clock = || {
         session.calibration.wait(CALIBRATION);
@@ -168,14 +160,14 @@ fn measure(
         counted_by: counted.by.clone(),
         unit: counted.unit.clone(),
         probes: probes.descriptors(),
-        services: session.services().to_vec(),
+        services: session.services.started.clone(),
     };
     let quanta = plan.duration.0 / plan.quantum.0.max(1);
     let task = Task { counted, probes, quantum: plan.quantum, quanta, cpu: cpus.recorder };
     let recorder = Recorder::start(task, rows(plan.quantum))?;
     settings.session.saver.begin(&header.envelope, &header)?;
     // Saving takes CPU time of the recorder's CPU, not of the worker's. A recorder with real-time priority comes first.
-    let own_cpu: Vec<u32> = if cpus.shared() { Vec::new() } else { vec![cpus.recorder] };
+    let own_cpu: Vec<u32> = if cpus.worker == Some(cpus.recorder) { Vec::new() } else { vec![cpus.recorder] };
     let settings = &settings.session;
     let recording =
         Recording { header, recorder, subject, settings, observer, warnings, chunks: Vec::new(), saving: None };
@@ -370,7 +362,7 @@ mod tests {
     }
 
     fn cpus(plan: &FtqPlan, allowed: &[u32]) -> (u32, Option<u32>) {
-        let cpus = decide(plan, allowed).unwrap();
+        let cpus = Cpus::choose(plan, allowed).unwrap();
         (cpus.recorder, cpus.worker)
     }
 

@@ -81,14 +81,6 @@ impl Guardian {
         self.hold(undo, true)
     }
 
-    /// The same, without an entry in the ledger: nothing is written to disk.
-    ///
-    /// # Errors
-    /// As above.
-    pub(crate) fn arm(&self, undo: Undo) -> Result<UndoGuard> {
-        self.hold(undo, false)
-    }
-
     /// The same for a cleanup command, if there is one.
     ///
     /// # Errors
@@ -97,9 +89,13 @@ impl Guardian {
         let Some(command) = command.filter(|_| self.0.is_some()).cloned() else { return Ok(UndoGuard(None)) };
         let directory =
             std::env::current_dir().map_err(|error| Error::instrument("reading the working directory", error))?;
-        self.arm(Undo::Run { command, directory, longest_seconds: longest.as_secs_f64() })
+        self.hold(Undo::Run { command, directory, longest_seconds: longest.as_secs_f64() }, false)
     }
 
+    /// The same; unless it is `lasting`, without an entry in the ledger: nothing is written to disk.
+    ///
+    /// # Errors
+    /// As above.
     fn hold(&self, undo: Undo, lasting: bool) -> Result<UndoGuard> {
         let Some(shared) = &self.0 else { return Ok(UndoGuard(None)) };
         let mut state = shared.state();
@@ -133,15 +129,11 @@ impl UndoGuard {
         self.replace(undo, true)
     }
 
-    /// The same, without writing to the ledger.
+    /// The same; in the ledger only if `written`.
     ///
     /// # Errors
     /// As above.
-    pub(crate) fn amend_in_passing(&self, undo: Undo) -> Result<()> {
-        self.replace(undo, false)
-    }
-
-    fn replace(&self, undo: Undo, written: bool) -> Result<()> {
+    pub(crate) fn replace(&self, undo: Undo, written: bool) -> Result<()> {
         let Some((shared, number)) = &self.0 else { return Ok(()) };
         let mut state = shared.state();
         let lasting = state.entries.get(number).is_some_and(|entry| entry.lasting);
@@ -248,12 +240,7 @@ impl Process {
             .stderr(Stdio::null())
             .spawn()?;
         let mut process = Self { child };
-        process.wait_until_ready()?;
-        Ok(process)
-    }
-
-    fn wait_until_ready(&mut self) -> io::Result<()> {
-        let mut stdout = self.child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
+        let mut stdout = process.child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
         let timeout = Timespec { tv_sec: TIMEOUT.as_secs().cast_signed(), tv_nsec: 0 };
         let begun = Instant::now();
         loop {
@@ -264,7 +251,7 @@ impl Process {
             let mut word = [0];
             return match (ready, stdout.read(&mut word)) {
                 (0, _) => Err(io::Error::new(io::ErrorKind::TimedOut, "it does not start")),
-                (_, Ok(1)) => Ok(()),
+                (_, Ok(1)) => Ok(process),
                 (_, Ok(_)) => Err(io::Error::other("it exited at once")),
                 (_, Err(error)) => Err(error),
             };

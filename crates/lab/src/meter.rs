@@ -186,9 +186,10 @@ pub struct MeterSet {
     /// Always open, because it also gives steal and context switches.
     proc_stat: Option<ProcStatFile>,
     selection: Selection,
-    statuses: Vec<MeterStatus>,
+    /// What each meter sees, or why it does not run.
+    pub(crate) statuses: Vec<MeterStatus>,
     /// Probes that are read at the same time.
-    probes: ProbeSet,
+    pub(crate) probes: ProbeSet,
     /// Limits of the load's control groups, likewise.
     group_limits: GroupLimits,
     /// The latest scan of all tasks, so that the next one reads only those that ran since.
@@ -288,29 +289,15 @@ impl MeterSet {
         self.events.as_ref().map(|events| &events.status)
     }
 
-    /// The same, with probes that are read at each snapshot.
-    pub fn beside(self, probes: ProbeSet) -> Self {
-        Self { probes, ..self }
-    }
-
     /// Reads also what limits of the control groups of a process of the load do, if it is in others than iotoll.
     pub fn follow(&mut self, process: u32) {
         self.group_limits.follow(process);
-    }
-
-    pub fn probes(&self) -> &ProbeSet {
-        &self.probes
     }
 
     /// The CPU time of all tasks now.
     pub fn scan_tasks(&mut self) -> TaskScan {
         let scan = self.tasks.take().map_or_else(TaskScan::now, |earlier| earlier.again());
         self.tasks.insert(scan).clone()
-    }
-
-    /// What each meter sees, or why it does not run.
-    pub fn statuses(&self) -> &[MeterStatus] {
-        &self.statuses
     }
 
     /// The windows that the chosen meters need.
@@ -560,7 +547,7 @@ mod tests {
         };
         assert_eq!(keeps(&slice(&mut meters)), (false, false, false));
         if !meters.can_explain(Meter::Accounts) {
-            let status = meters.statuses().iter().find(|status| status.meter == Meter::Accounts).unwrap();
+            let status = meters.statuses.iter().find(|status| status.meter == Meter::Accounts).unwrap();
             return note_skipped("meters: explaining rounds", status.status.reason().unwrap());
         }
         for _ in 0..2 {

@@ -68,7 +68,7 @@ fn measure(plan: &Plan, replays: &Replays, session: &Session, created: &Created,
             break;
         }
         let running = (number, phases.len());
-        let prepared = session.prepare(&Cell::default());
+        let prepared = session.around.prepare(&Cell::default());
         match prepared.and_then(|()| measure_phase(phase, copies, &mut sheet, (running, log_bytes), observer)) {
             Ok(Measured { execution, failure, ends_run, logs: of_phase }) => {
                 logs.extend(of_phase.into_iter().map(|(copy, log)| (first_of_phase + copy, log)));

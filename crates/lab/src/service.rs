@@ -1,6 +1,6 @@
 //! Services: servers that a measurement starts, fills, pins and ends.
 //!
-//! [`ServiceSettings`] enter; `Folders` and `Services` live as long as the measurement. Each service has its own process group,
+//! [`ServiceSettings`] enter; their folders and `Services` live as long as the measurement. Each service has its own process group,
 //! so that Ctrl-C does not reach it, and a mark, so that the guardian kills it if iotoll is killed. A thread per service waits for its
 //! exit: a service that exits by itself ends the measurement.
 
@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::fs::DirBuilder;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -41,41 +41,27 @@ pub struct ServiceSettings {
     pub program: PathBuf,
 }
 
-/// The folders of services, removed with their contents on drop.
-#[derive(Debug)]
-pub(crate) struct Folders(Option<OwnFolder>);
-
-impl Folders {
-    /// Makes a folder for each service, accessible to this user only.
-    ///
-    /// # Errors
-    /// When one cannot be made.
-    pub fn make(settings: &ServiceSettings) -> Result<Self> {
-        let Some(folder) = settings.addresses.folder().filter(|_| !settings.services.is_empty()) else {
-            return Ok(Self(None));
-        };
-        let made = OwnFolder::make_at(&settings.guardian, folder.to_owned())?;
-        for service in &settings.services {
-            let path = PathBuf::from(&service.directory);
-            let made = DirBuilder::new().mode(0o700).create(&path);
-            made.map_err(|error| Error::file(&path, "making the folder of a service", error))?;
-        }
-        Ok(Self(Some(made)))
+/// Makes a folder for each service, accessible to this user only, in one that is removed with its contents on drop.
+///
+/// # Errors
+/// When one cannot be made.
+pub(crate) fn make_folders(settings: &ServiceSettings) -> Result<Option<OwnFolder>> {
+    let folder = settings.addresses.folder.as_ref().filter(|_| !settings.services.is_empty());
+    let Some(folder) = folder else { return Ok(None) };
+    let folders = OwnFolder::make_at(&settings.guardian, folder.clone())?;
+    for service in &settings.services {
+        let path = PathBuf::from(&service.directory);
+        let made = DirBuilder::new().mode(0o700).create(&path);
+        made.map_err(|error| Error::file(&path, "making the folder of a service", error))?;
     }
-
-    /// Removes them.
-    ///
-    /// # Errors
-    /// When one cannot be removed.
-    pub fn close(self) -> Result<()> {
-        self.0.map_or(Ok(()), OwnFolder::close)
-    }
+    Ok(Some(folders))
 }
 
 /// Running services, ended on drop.
 #[derive(Debug, Default)]
 pub(crate) struct Services {
     running: Vec<Running>,
+    /// With the CPUs that they are pinned to.
     pub started: Vec<Service>,
     /// If it is repeated, they get no time to end.
     interruption: Arc<Interruption>,
@@ -195,6 +181,7 @@ fn end(running: &mut Vec<Running>, interruption: &Interruption) -> Result<()> {
 /// Reserved addresses. Each port stays bound until its service starts, so that no other process gets it.
 #[derive(Clone, Debug, Default)]
 pub struct Addresses {
+    /// The parent of all folders.
     folder: Option<PathBuf>,
     chosen: BTreeMap<String, Address>,
     bound: Arc<Mutex<Vec<TcpListener>>>,
@@ -232,11 +219,6 @@ impl Addresses {
     /// The address of a service.
     pub fn of(&self, name: &str) -> Address {
         self.chosen.get(name).cloned().unwrap_or_default()
-    }
-
-    /// The parent of all folders.
-    fn folder(&self) -> Option<&Path> {
-        self.folder.as_deref()
     }
 
     /// Frees a port for its service.

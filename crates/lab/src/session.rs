@@ -9,13 +9,13 @@
 use crate::calibration::Calibration;
 use crate::error::{Error, Result};
 use crate::guardian::processes::Processes;
-use crate::guardian::{Guardian, UndoGuard};
+use crate::guardian::{Guardian, OwnFolder, UndoGuard};
 use crate::host;
 use crate::interruption::{Interruption, WaitLimit};
 use crate::meter::{MeterSet, Selection};
 use crate::placing::Placing;
 use crate::probe::ProbeSet;
-use crate::service::{Folders, ServiceSettings, Services};
+use crate::service::{ServiceSettings, Services, make_folders};
 use crate::shell;
 use crate::store::Saver;
 use crate::whereabouts::servers::Address;
@@ -26,7 +26,6 @@ use model::experiment;
 use model::experiment::Cell;
 use model::origin::CommandLine;
 use model::placement::Place;
-use model::plan::service::Service;
 use model::probe::Probe;
 use model::record::{Host, Outcome};
 use model::storage::Storage;
@@ -72,9 +71,9 @@ pub(crate) struct Session<'a> {
     pub(crate) calibration: Calibration,
     /// Seconds since 1970.
     started: f64,
-    services: Services,
-    around: Around,
-    folders: Folders,
+    pub(crate) services: Services,
+    pub(crate) around: Around,
+    folders: Option<OwnFolder>,
 }
 
 impl<'a> Session<'a> {
@@ -88,7 +87,7 @@ impl<'a> Session<'a> {
         let (place, interruption) = (settings.place.as_ref(), &settings.interruption);
         let limit = WaitLimit::new(settings.longest_shell, interruption.clone());
         let mut placing = Placing::resolve(place, servers)?;
-        let folders = Folders::make(&settings.services)?;
+        let folders = make_folders(&settings.services)?;
         let around = Around::begin(settings.around.clone(), &settings.guardian, limit.clone())?;
         let services = Services::start(&settings.services, place, &limit, interruption, starting)?;
         if !services.started.is_empty() {
@@ -113,7 +112,7 @@ impl<'a> Session<'a> {
             Ok(_) | Err(_) => created.undo(),
         }
         let mut done = measured?;
-        if let Err(error) = self.around.end().and_then(|()| self.folders.close()) {
+        if let Err(error) = self.around.clean_up().and_then(|()| self.folders.map_or(Ok(()), OwnFolder::close)) {
             note_failure(outcome(&mut done), &error);
         }
         Ok(done)
@@ -145,9 +144,7 @@ impl<'a> Session<'a> {
     /// # Errors
     /// Refused, when a probe cannot be read; or no reader of meters can be started.
     pub(crate) fn meters(&self) -> Result<MeterSet> {
-        let probes = ProbeSet::open(&self.settings.probes)?;
-        let meters = self.following(MeterSet::open(self.settings.meters.clone())?);
-        meters.beside(probes).counting(self.settings.events.as_deref())
+        self.meters_by(MeterSet::open)?.counting(self.settings.events.as_deref())
     }
 
     /// The same, for rounds.
@@ -155,27 +152,16 @@ impl<'a> Session<'a> {
     /// # Errors
     /// Likewise.
     pub(crate) fn meters_of_rounds(&self) -> Result<MeterSet> {
+        self.meters_by(MeterSet::open_for_rounds)
+    }
+
+    /// The meters also read the limits of services in other control groups than iotoll's.
+    fn meters_by(&self, open: fn(Selection) -> Result<MeterSet>) -> Result<MeterSet> {
         let probes = ProbeSet::open(&self.settings.probes)?;
-        Ok(self.following(MeterSet::open_for_rounds(self.settings.meters.clone())?).beside(probes))
-    }
-
-    /// The same, which also reads the limits of services in other control groups than iotoll's.
-    fn following(&self, mut meters: MeterSet) -> MeterSet {
+        let mut meters = open(self.settings.meters.clone())?;
+        meters.probes = probes;
         self.services.processes().for_each(|process| meters.follow(process));
-        meters
-    }
-
-    /// Runs prepare, with the values of this point of a sweep.
-    ///
-    /// # Errors
-    /// When it fails.
-    pub(crate) fn prepare(&self, cell: &experiment::Cell) -> Result<()> {
-        self.around.before_execution(cell)
-    }
-
-    /// The services, with the CPUs that they are pinned to.
-    pub(crate) fn services(&self) -> &[Service] {
-        &self.services.started
+        Ok(meters)
     }
 
     pub(crate) fn interrupted(&self) -> bool {
@@ -247,7 +233,7 @@ impl Around {
     ///
     /// # Errors
     /// When it fails: the execution would not be the one that the user asked for.
-    pub fn before_execution(&self, cell: &Cell) -> Result<()> {
+    pub fn prepare(&self, cell: &Cell) -> Result<()> {
         let Some(prepare) = &self.plan.prepare else { return Ok(()) };
         let prepare = cell.fill_in_shell(prepare).map_err(|why| Error::Refused(format!("prepare: {why}")))?;
         self.run("prepare", &prepare, &self.limit)
@@ -257,10 +243,6 @@ impl Around {
     ///
     /// # Errors
     /// When it fails.
-    pub fn end(mut self) -> Result<()> {
-        self.clean_up()
-    }
-
     fn clean_up(&mut self) -> Result<()> {
         let Some(cleanup) = self.plan.cleanup.take() else { return Ok(()) };
         let limit = self.limit.to_the_end();
@@ -306,8 +288,8 @@ mod tests {
         let prepare = Some(format!("echo prepare{{n}} >> {}", mark.display()));
         let plan = experiment::Around { prepare, ..experiment::Around::default() };
         let around = Around::begin(plan, &Guardian::default(), WaitLimit::new(None, Arc::default())).unwrap();
-        around.before_execution(&Cell::default()).unwrap();
-        around.before_execution(&Cell { values: [("n".to_owned(), "4".to_owned())].into() }).unwrap();
+        around.prepare(&Cell::default()).unwrap();
+        around.prepare(&Cell { values: [("n".to_owned(), "4".to_owned())].into() }).unwrap();
         assert_eq!(std::fs::read_to_string(&mark).unwrap(), "prepare{n}\nprepare4\n");
     }
 }

@@ -29,8 +29,8 @@ impl<'a> Sheet<'a> {
             envelope: session.envelope(Kind::Cost),
             source,
             host: host::with_storage(Vec::new(), 0.0, "not measured yet"),
-            meters: meters.statuses().to_vec(),
-            probes: meters.probes().descriptors(),
+            meters: meters.statuses.clone(),
+            probes: meters.probes.descriptors(),
             events: meters.events().cloned(),
             canaries: vec![canary::run()],
             background: Vec::new(),
@@ -38,7 +38,7 @@ impl<'a> Sheet<'a> {
             outcome: Outcome::Completed,
             warnings: Vec::new(),
             place: session.settings.place.clone(),
-            services: session.services().to_vec(),
+            services: session.services.started.clone(),
         };
         let mut begun = record.clone();
         (begun.host.tsc_hertz, begun.host.tsc_source) = session.calibration.end();
@@ -83,7 +83,7 @@ impl<'a> Sheet<'a> {
     }
 
     fn keep(&self, background: Option<&Stretch>, execution: Option<(usize, &Execution)>) {
-        self.session.settings.saver.add_part(|| Part {
+        self.session.settings.saver.grow("part", || Part {
             background: background.cloned(),
             execution: execution.map(|(phase, execution)| (phase, execution.clone())),
             tsc_hertz: self.session.clock().0,

@@ -6,12 +6,18 @@ use crate::interruption::WaitLimit;
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
+use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Interval at which a running command is checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
+
+/// Our standard error, as the standard output of a command.
+pub(crate) fn our_stderr() -> Stdio {
+    std::io::stderr().as_fd().try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from)
+}
 
 /// Runs a shell command, which must succeed, to its end. It may leave processes running; their output is not waited for. If iotoll is killed
 /// meanwhile, the guardian of `processes` kills the command.

@@ -6,7 +6,7 @@ use crate::calibration::Calibration;
 use crate::error::{Error, Result};
 use crate::watch::Step;
 use model::envelope::Envelope;
-use model::record::lines::{Part, Windows};
+use model::record::lines::Windows;
 use model::record::{Record, Snapshot};
 use rustix::fs::Access;
 use serde::Serialize;
@@ -94,15 +94,11 @@ fn fresh_folder(around: &Path, name: &str) -> io::Result<RecordFolder> {
     Err(io::Error::other("a thousand runs were started in one second"))
 }
 
-/// The folder in `iotoll-runs` whose record was written last.
+/// The folder in `runs` whose record was written last.
 ///
 /// # Errors
 /// When there is none.
-pub fn latest() -> Result<PathBuf> {
-    latest_in(Path::new(RUNS))
-}
-
-fn latest_in(runs: &Path) -> Result<PathBuf> {
+pub fn latest(runs: &Path) -> Result<PathBuf> {
     let folders = fs::read_dir(runs).into_iter().flatten().flatten().map(|entry| entry.path());
     let written = folders.filter_map(|folder| {
         let time = fs::metadata(folder.join(RECORD)).and_then(|file| file.modified()).ok()?;
@@ -272,11 +268,7 @@ impl Saver {
     }
 
     /// Adds what was measured to such a record, if there is one.
-    pub(crate) fn add_part(&self, part: impl FnOnce() -> Part) {
-        self.grow("part", part);
-    }
-
-    fn grow<L: Serialize>(&self, key: &str, line: impl FnOnce() -> L) {
+    pub(crate) fn grow<L: Serialize>(&self, key: &str, line: impl FnOnce() -> L) {
         let Some(mut growing) = self.growing().filter(|growing| growing.whole) else { return };
         growing.whole = growing.file.append(key, &line(), false).is_ok();
     }
@@ -353,7 +345,7 @@ mod tests {
     #[test]
     fn the_latest_record_is_the_one_written_last() {
         let directory = tempfile::tempdir().unwrap();
-        assert!(latest_in(&directory.path().join("absent")).unwrap_err().to_string().contains("no record is there"));
+        assert!(latest(&directory.path().join("absent")).unwrap_err().to_string().contains("no record is there"));
         let begun = SystemTime::now();
         // The second began first and ended last; the last one was interrupted before anything was saved.
         for (name, seconds) in [("3-short", Some(5)), ("2-long", Some(9)), ("1-copied", Some(5)), ("4-empty", None)] {
@@ -364,7 +356,7 @@ mod tests {
                 file.set_modified(begun + std::time::Duration::from_secs(seconds)).unwrap();
             }
         }
-        let latest = || latest_in(directory.path()).unwrap().file_name().unwrap().to_owned();
+        let latest = || super::latest(directory.path()).unwrap().file_name().unwrap().to_owned();
         assert_eq!(latest(), "2-long");
         fs::remove_dir_all(directory.path().join("2-long")).unwrap();
         assert_eq!(latest(), "3-short", "of one time, the name decides");

@@ -63,7 +63,7 @@ impl Toggles {
         let guarded = Guarded { guardian: guardian.clone(), ..Guarded::default() };
         let (found, coupled, on, slowest_switch) = (Vec::new(), Vec::new(), None, Duration::ZERO);
         let mut toggles = Self { found, coupled, on, slowest_switch, limit, guarded };
-        let mut others = BTreeMap::new();
+        let mut beside_them = BTreeMap::new();
         for arm in arms {
             same_file_twice(arm)?;
         }
@@ -81,11 +81,12 @@ impl Toggles {
             if found.kernel {
                 let mut beside =
                     beside(&setting.path).map_err(|error| refused("reading the settings beside", error))?;
-                others.append(&mut beside);
+                beside_them.append(&mut beside);
             }
             toggles.found.push(found);
         }
-        toggles.found.iter().for_each(|found| _ = others.remove(&found.path));
+        toggles.found.iter().for_each(|found| _ = beside_them.remove(&found.path));
+        let others: Vec<_> = beside_them.iter().map(|(path, value)| SettingFile::of_kernel(path, value)).collect();
         toggles.hand_over(arms, &others)?;
         toggles.refuse_what_another_switches()?;
         // Switch each arm once, so that errors show before the measurement.
@@ -93,7 +94,7 @@ impl Toggles {
             toggles.rehearse(arm, &others, warnings)?;
         }
         if !toggles.found.is_empty() {
-            toggles.guarded.files.amend(toggles.undo(&BTreeMap::new())?)?;
+            toggles.guarded.files.amend(toggles.undo(&[])?)?;
         }
         if let Some(why) = guardian.ledger_trouble().filter(|_| arms.iter().any(ArmPlan::is_toggled)) {
             let lost =
@@ -116,7 +117,7 @@ impl Toggles {
     }
 
     /// Registers the undo actions before anything is switched.
-    fn hand_over(&mut self, arms: &[ArmPlan], others: &BTreeMap<PathBuf, String>) -> Result<()> {
+    fn hand_over(&mut self, arms: &[ArmPlan], others: &[SettingFile]) -> Result<()> {
         for setting in arms.iter().flat_map(|arm| &arm.settings) {
             self.guarded.set.entry(setting.path.clone()).or_default().push(setting.value.clone());
         }
@@ -130,11 +131,10 @@ impl Toggles {
     }
 
     /// The undo action for all files, and for `others`, which may change with them.
-    fn undo(&self, others: &BTreeMap<PathBuf, String>) -> Result<Undo> {
-        let others = others.iter().map(|(path, value)| SettingFile::of_kernel(path, value));
-        let others = others.filter(|other| !self.coupled.contains(other));
-        let all = self.found.iter().rev().chain(&self.coupled).cloned().chain(others);
-        let switched = all.map(|found| {
+    fn undo(&self, others: &[SettingFile]) -> Result<Undo> {
+        let others = others.iter().filter(|other| !self.coupled.contains(other));
+        let all = self.found.iter().rev().chain(&self.coupled).chain(others);
+        let switched = all.cloned().map(|found| {
             let set = self.guarded.set.get(&found.path).cloned().unwrap_or_default();
             let path = std::path::absolute(&found.path)
                 .map_err(|error| Error::file(&found.path, "resolving the path", error))?;
@@ -144,22 +144,16 @@ impl Toggles {
     }
 
     /// Notes the values that the kernel shows while the settings of an arm are on.
-    fn note_set(&mut self, arm: &ArmPlan, others: &BTreeMap<PathBuf, String>) {
+    fn note_set(&mut self, arm: &ArmPlan, others: &[SettingFile]) {
         let of_arm = self.found.iter().filter(|found| arm.settings.iter().any(|setting| setting.path == found.path));
-        let others = others.iter().map(|(path, value)| SettingFile::of_kernel(path, value));
-        for found in of_arm.cloned().chain(others) {
+        for found in of_arm.chain(others) {
             if let Ok(Some(now)) = found.differs() {
-                self.guarded.set.entry(found.path).or_default().push(now);
+                self.guarded.set.entry(found.path.clone()).or_default().push(now);
             }
         }
     }
 
-    fn rehearse(
-        &mut self,
-        arm: &ArmPlan,
-        others: &BTreeMap<PathBuf, String>,
-        warnings: &mut Vec<Warning>,
-    ) -> Result<()> {
+    fn rehearse(&mut self, arm: &ArmPlan, others: &[SettingFile], warnings: &mut Vec<Warning>) -> Result<()> {
         self.on = Some(On { settings: paths(&arm.settings), cleanup: None });
         let begun = Instant::now();
         let applied = self.apply(&arm.settings);
@@ -172,13 +166,12 @@ impl Toggles {
         let mut left = self.switch_off();
         self.slowest_switch = self.slowest_switch.max(begun.elapsed());
         let before = self.coupled.len();
-        for (path, value) in others {
-            let other = SettingFile::of_kernel(path, value);
-            if !self.coupled.contains(&other) && !other.differs().is_ok_and(|now| now.is_none()) {
-                let (path, arm) = (path.display(), &arm.name);
+        for other in others {
+            if !self.coupled.contains(other) && !other.differs().is_ok_and(|now| now.is_none()) {
+                let (path, arm) = (other.path.display(), &arm.name);
                 let also = format!("{path} changes with the settings of arm '{arm}', and is restored too");
                 add_once(warnings, Warning::new(Code::OptionDiffers, also));
-                self.coupled.push(other);
+                self.coupled.push(other.clone());
             }
         }
         if self.coupled.len() > before {

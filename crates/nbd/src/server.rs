@@ -211,43 +211,31 @@ impl Server<'_> {
     }
 }
 
-/// Whether clients may write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
-    /// Clients may read and write.
-    ReadWrite,
-    /// Writes fail with EPERM.
-    ReadOnly,
-}
-
 /// The export of a server.
 #[derive(Clone, Debug)]
 pub struct Export {
     /// The description that clients get.
     info: ExportInfo,
     backend: Backend,
-    access: Access,
+    /// Writes fail with EPERM.
+    read_only: bool,
 }
 
 impl Export {
     /// Exports a storage. The maximum payload is at least 4096, at most [`MAX_PAYLOAD`].
-    pub fn new(name: String, backend: Backend, access: Access, max_payload: u32) -> Self {
+    pub fn new(name: String, backend: Backend, read_only: bool, max_payload: u32) -> Self {
         let mut flags = flag::HAS_FLAGS | flag::SEND_FLUSH | flag::SEND_FUA;
         // All connections share one storage, so a flush on any of them covers the completed writes of all.
         flags |= flag::CAN_MULTI_CONN;
-        flags |= match access {
-            Access::ReadWrite => flag::SEND_TRIM | flag::SEND_WRITE_ZEROES,
-            Access::ReadOnly => flag::READ_ONLY,
-        };
+        flags |= if read_only { flag::READ_ONLY } else { flag::SEND_TRIM | flag::SEND_WRITE_ZEROES };
         let max_payload = max_payload.clamp(4096, MAX_PAYLOAD);
         let info = ExportInfo { name, size: backend.size(), flags, preferred_block: 4096, max_payload };
-        Self { info, backend, access }
+        Self { info, backend, read_only }
     }
 
     /// The transmission phase of a client that negotiated it.
     fn requests(&self, checksums: bool, tuning: Tuning) -> Requests {
-        let read_only = self.access == Access::ReadOnly;
-        let rights = Rights { read_only, checksums, max_payload: self.info.max_payload };
+        let rights = Rights { read_only: self.read_only, checksums, max_payload: self.info.max_payload };
         Requests::new(self.backend.clone(), rights, tuning)
     }
 }

@@ -4,7 +4,7 @@ use crate::backends::Backend;
 use crate::client::{self, Address, Ask, Client, Connection, Uri};
 use crate::handshake::server::{ExportInfo, Negotiation, greeting};
 use crate::handshake::{option, option_bytes};
-use crate::server::{Access, Counters, Export, Listener, Observer, Options, ServerHandle, serve};
+use crate::server::{Counters, Export, Listener, Observer, Options, ServerHandle, serve};
 use crate::tuning::Tuning;
 use crate::wire::{Command, MAX_PAYLOAD, Request, WireError, command_flag, simple_reply};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -47,7 +47,7 @@ struct Served {
 }
 
 impl Served {
-    fn new(backend: Backend, access: Access, options: Options, unix: bool) -> Self {
+    fn new(backend: Backend, read_only: bool, options: Options, unix: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s");
         let (listener, uri) = if unix {
@@ -61,7 +61,7 @@ impl Served {
         let (handle, notes) = (Arc::new(ServerHandle::new().unwrap()), Arc::new(Mutex::new(Vec::new())));
         let (told, noted) = (handle.clone(), Noted(notes.clone()));
         let thread = std::thread::spawn(move || {
-            let export = Export::new(String::new(), backend, access, MAX_PAYLOAD);
+            let export = Export::new(String::new(), backend, read_only, MAX_PAYLOAD);
             serve(&listener, &export, &options, &told, &noted).unwrap()
         });
         let path = unix.then_some(path);
@@ -70,7 +70,7 @@ impl Served {
 
     /// A server of memory.
     fn with(options: Options, unix: bool) -> Self {
-        Self::new(Backend::memory(SIZE, &options.tuning).unwrap(), Access::ReadWrite, options, unix)
+        Self::new(Backend::memory(SIZE, &options.tuning).unwrap(), false, options, unix)
     }
 
     fn tuned(tuning: Tuning, unix: bool) -> Self {
@@ -117,7 +117,7 @@ fn in_memory(bytes: u64) -> (File, Served) {
     let file = File::from(memfd_create("file", MemfdFlags::CLOEXEC).unwrap());
     file.set_len(bytes).unwrap();
     let backend = Backend::file(file.try_clone().unwrap()).unwrap();
-    (file, Served::new(backend, Access::ReadWrite, Options::default(), true))
+    (file, Served::new(backend, false, Options::default(), true))
 }
 
 /// Waits until something is so.
@@ -223,8 +223,7 @@ fn invalid_requests_get_their_error_and_the_next_is_served() {
 
 #[test]
 fn a_read_only_export_refuses_every_change() {
-    let served =
-        Served::new(Backend::memory(SIZE, &Tuning::default()).unwrap(), Access::ReadOnly, Options::default(), true);
+    let served = Served::new(Backend::memory(SIZE, &Tuning::default()).unwrap(), true, Options::default(), true);
     let mut stream = agreed(&served);
     for (command, payload) in [(Command::Write, 4096), (Command::Trim, 0), (Command::WriteZeroes, 0)] {
         stream.write_all(&ask(command, 0, 0, 4096)).unwrap();

@@ -2,7 +2,6 @@
 //! a reference.
 
 use crate::buffer::AlignedBuffer;
-use crate::process::explain_bus_errors;
 use crate::shared_copy::{Copying, copy};
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
 use std::fs::File;
@@ -66,13 +65,13 @@ impl ByteStore {
         Ok(Self { memory, length, copying: Copying::default(), file: Some(Arc::new(file)) })
     }
 
-    /// The first `length` bytes of a file, mapped: what is written there is written to the file. A file that another program cuts short
-    /// meanwhile ends this process (SIGBUS), with a line that says why; so does a write to one that is mapped for reading only.
+    /// The first `length` bytes of a file, mapped: what is written there is written to the file. If another program cuts it short meanwhile,
+    /// an access of this process is a SIGBUS ([`explain_bus_errors`](crate::process::explain_bus_errors)), as is a write to one that is mapped
+    /// for reading only; where only the kernel accesses a page, the call fails (EFAULT).
     ///
     /// # Errors
     /// When the file is not open for that, or its file system does not support mapping.
     pub fn of_file(file: &File, length: usize, writes: bool) -> io::Result<Self> {
-        explain_bus_errors();
         let memory = AlignedBuffer::shared(file, length, writes)?;
         Ok(Self { memory, length, copying: Copying::default(), file: None })
     }
@@ -118,7 +117,9 @@ impl ByteStore {
     /// When the range is out of bounds: a bug in the caller, which would otherwise access foreign memory.
     #[inline]
     pub(crate) fn address(&self, offset: usize, length: usize) -> *mut u8 {
-        address(&self.memory, self.length, offset, length)
+        let inside = offset.checked_add(length).is_some_and(|end| end <= self.length);
+        assert!(inside, "{length} bytes at {offset} are outside {} bytes", self.length);
+        self.memory.pointer().wrapping_add(offset)
     }
 
     /// Copies bytes out.
@@ -215,45 +216,6 @@ impl ByteStore {
             done += part;
         }
     }
-}
-
-/// A file mapped for reading by the kernel only. Because this process never accesses it, a failing device or a
-/// truncated file is an error (EFAULT) of the call that needed the page, not a SIGBUS. The rest of the page in which a
-/// file ends reads as zeros.
-#[derive(Debug)]
-pub struct MappedFile {
-    memory: AlignedBuffer,
-    length: usize,
-}
-
-// SAFETY: no reference to the bytes ever exists; only the kernel reads them.
-unsafe impl Sync for MappedFile {}
-
-impl MappedFile {
-    /// Maps the first `length` bytes of a file.
-    ///
-    /// # Errors
-    /// When address space is not available or the file system does not support mapping.
-    pub fn new(file: &File, length: usize) -> io::Result<Self> {
-        Ok(Self { memory: AlignedBuffer::shared(file, length, false)?, length })
-    }
-
-    /// Address of a range, for the kernel to read while `self` exists.
-    ///
-    /// # Panics
-    /// As for [`ByteStore::address`].
-    #[inline]
-    pub(crate) fn address(&self, offset: usize, length: usize) -> *mut u8 {
-        address(&self.memory, self.length, offset, length)
-    }
-}
-
-/// Address of a range of a memory that is used up to a length.
-#[inline]
-fn address(memory: &AlignedBuffer, all: usize, offset: usize, length: usize) -> *mut u8 {
-    let inside = offset.checked_add(length).is_some_and(|end| end <= all);
-    assert!(inside, "{length} bytes at {offset} are outside {all} bytes");
-    memory.pointer().wrapping_add(offset)
 }
 
 /// Huge pages are only advice: without them everything works, more slowly.

@@ -98,7 +98,7 @@ pub fn reset_inherited_signals() {
 
 /// From now on, an access to a mapped file that the kernel cannot serve ends this process with a line that says so, instead of with a
 /// bare signal. What the process has changed is undone as after a kill.
-pub(crate) fn explain_bus_errors() {
+pub fn explain_bus_errors() {
     extern "C" fn explain(_: libc::c_int) {
         const WHY: &str = "iotoll: a mapped file (ioengine=mmap) has become shorter, its file system is full, or its storage has failed \
              (SIGBUS); leave the file alone while the job runs, or use another engine for an error of one I/O\n";

@@ -1,7 +1,7 @@
 //! A gather list for sending on a stream: copied headers and payloads, payloads gathered from memory, and pages of a
 //! file (sendfile). It keeps what it has not sent.
 
-use crate::byte_store::{ByteStore, MappedFile};
+use crate::byte_store::ByteStore;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -53,7 +53,7 @@ pub enum Source {
     /// Memory.
     Store(Arc<ByteStore>),
     /// A file's page cache.
-    File(Arc<MappedFile>),
+    File(Arc<ByteStore>),
 }
 
 impl Source {
@@ -64,8 +64,7 @@ impl Source {
     #[inline]
     fn address(&self, begin: usize, length: usize) -> Option<*mut u8> {
         match self {
-            Self::Store(store) => Some(store.address(begin, length)),
-            Self::File(file) => Some(file.address(begin, length)),
+            Self::Store(store) | Self::File(store) => Some(store.address(begin, length)),
             Self::Nothing => None,
         }
     }
@@ -487,7 +486,7 @@ mod tests {
     #[test]
     fn a_mapped_file_is_sent_in_its_current_state_and_truncation_is_an_error() {
         let file = memory_file(&[1; 10_000]);
-        let mapped = Arc::new(MappedFile::new(&file, 10_000).unwrap());
+        let mapped = Arc::new(ByteStore::of_file(&file, 10_000, false).unwrap());
         let mut batch = SendBatch::new(Source::File(mapped));
         batch.put(b"head");
         assert!(!batch.has_mapped());

@@ -74,11 +74,6 @@ impl SessionArguments {
         defaults.into_iter().filter(|probe| !taken(probe)).collect()
     }
 
-    /// Whether the user asks for the list of probes instead of a measurement.
-    pub fn lists_probes(&self) -> bool {
-        self.probe.iter().any(|probes| matches!(probes, value::Probes::List))
-    }
-
     /// The shell commands as a part of the plan.
     pub fn around(&self) -> Around {
         Around { setup: self.setup.clone(), prepare: self.prepare.clone(), cleanup: self.cleanup.clone() }

@@ -23,11 +23,6 @@ pub struct Shown {
 }
 
 impl Shown {
-    /// The same for what has nothing to leave out.
-    pub fn in_full(self) -> Self {
-        Self { full: true, ..self }
-    }
-
     /// Whether the result is one screen, whose last line says where all is saved.
     pub fn is_glance(self) -> bool {
         !self.full && self.format == Format::Table

@@ -150,7 +150,7 @@ impl RoundRunner<'_> {
         let cpus = cpus.unwrap_or(self.session.placing.of(0)).to_vec();
         for (cases, place) in self.shuffler.shuffled(commands) {
             let Some(&first) = cases.first() else { continue };
-            self.session.prepare(&self.cell(first))?;
+            self.session.around.prepare(&self.cell(first))?;
             let (name, plan) = (self.name(first), self.command_plan(first));
             let cpus = cpus.as_slice();
             let alone = cases.len() == 1;
@@ -228,10 +228,11 @@ impl RoundRunner<'_> {
         for command in &commands {
             let history = command.cases.first().and_then(|first| histories.get(*first));
             if let Some(times) = history.and_then(Turns::catch_up) {
-                return Err(command.misleads(&format!(
-                    "does {times:.1} times as much work right after a thaw as later, and the more the longer the freeze was: it \
+                return Err(Error::Misleading(format!(
+                    "{} does {times:.1} times as much work right after a thaw as later, and the more the longer the freeze was: it \
                      catches up on what it missed, or reads from the page cache what another arm has read meanwhile (then give each arm \
-                     files of its own), so its slices would mislead; use --slices off"
+                     files of its own), so its slices would mislead; use --slices off",
+                    command.name
                 )));
             }
         }
@@ -298,7 +299,7 @@ impl RoundRunner<'_> {
         (slice, guard): (Duration, Duration),
         history: Option<&mut Turns>,
     ) -> Result<SliceRecord> {
-        let missed = command.frozen_for();
+        let missed = command.frozen.elapsed();
         command.thaw(Some(source))?;
         let woke = command.read(source);
         std::thread::sleep(guard);

@@ -44,7 +44,7 @@ pub(super) struct SlicedCommand<'a> {
     begun: Instant,
     awake: bool,
     /// When it was frozen last.
-    frozen: Instant,
+    pub frozen: Instant,
 }
 
 /// What a command reports of itself.
@@ -137,11 +137,6 @@ impl<'a> SlicedCommand<'a> {
         self.begun.elapsed()
     }
 
-    /// How long it has been frozen.
-    pub fn frozen_for(&self) -> Duration {
-        self.frozen.elapsed()
-    }
-
     /// Lets it run.
     ///
     /// # Errors
@@ -226,11 +221,6 @@ impl<'a> SlicedCommand<'a> {
         if !self.members.contains(&self.child.id()) {
             self.members.push(self.child.id());
         }
-    }
-
-    /// An error of this command that shows that its slices are worthless.
-    pub fn misleads(&self, why: &str) -> Error {
-        Error::Misleading(format!("{} {why}", self.name))
     }
 
     /// An error of this command.

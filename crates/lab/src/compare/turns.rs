@@ -3,7 +3,7 @@
 
 use super::drawn_cpus::Drawn;
 use super::{RoundRunner, Tasks, at_once};
-use crate::cost::{CommandPlan, Count, Counter, Executed, Isolation, Printed, execute};
+use crate::cost::{CommandPlan, Count, Counter, Executed, Isolation, execute};
 use crate::error::{Error, Result};
 use crate::network_namespace;
 use crate::shell::short;
@@ -97,7 +97,7 @@ impl RoundRunner<'_> {
     /// Measures one round of executions.
     pub(super) fn round_of_executions(&mut self) -> Result<RoundRecord> {
         self.round_of_turns(|runner, case| {
-            runner.session.prepare(&runner.cell(case))?;
+            runner.session.around.prepare(&runner.cell(case))?;
             Ok((runner.execution(case)?, None))
         })
     }
@@ -117,7 +117,7 @@ impl RoundRunner<'_> {
             command,
             count: Count::Program,
             repeat: 1,
-            printed: Printed::Nowhere,
+            printed: false,
             custody: Isolation::Alone { longest: self.limit.longest },
         }
     }

@@ -2,7 +2,7 @@
 
 use super::output_parser::{CLOCK_SLACK, Prepared, ProgramReport, prepared};
 use super::running::Running;
-use super::{CommandPlan, Count, Isolation, Printed};
+use super::{CommandPlan, Count, Isolation};
 use crate::error::{Error, Result};
 use crate::guardian::processes::Processes;
 use crate::interruption::Interruption;
@@ -76,7 +76,7 @@ pub(crate) fn execute(
         add_once(surroundings.warnings, Warning::new(Code::WorkUnknown, message));
         ProgramReport::default()
     });
-    if !report.text.is_empty() && plan.printed == Printed::ToStderr {
+    if !report.text.is_empty() && plan.printed {
         print(&report.text);
     }
     let exit = match ended.how {

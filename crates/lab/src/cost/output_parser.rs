@@ -2,7 +2,7 @@
 
 use super::{CommandPlan, Count, fio, iperf3};
 use crate::error::{Error, Result};
-use crate::shell::scratch;
+use crate::shell::{our_stderr, scratch};
 use crate::starters::look_through;
 use model::record::{JobRecord, Latency};
 use model::unit::Nanos;
@@ -110,7 +110,8 @@ pub(crate) struct Prepared {
 pub(crate) fn prepared(plan: &CommandPlan) -> Result<Prepared> {
     let (mut command, before) = (plan.command.clone(), look_through(&plan.command));
     let Some(row) = row(command.get(before)).filter(|_| plan.count == Count::Program) else {
-        return Ok(Prepared { command, stdout: plan.printed.stdio(), output: Output(None) });
+        let stdout = if plan.printed { our_stderr() } else { Stdio::null() };
+        return Ok(Prepared { command, stdout, output: Output(None) });
     };
     if let Some(argument) = command.iter().skip(before + 1).find(|argument| (row.is_in_the_way)(argument)) {
         return Err(Error::Refused(format!(
@@ -156,11 +157,11 @@ pub(super) fn counted_by(plan: &CommandPlan) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::{Isolation, Printed};
+    use crate::cost::Isolation;
 
     fn plan(program: &str, count: Count) -> CommandPlan {
         let command = vec![program.to_owned()];
-        CommandPlan { command, count, repeat: 1, printed: Printed::Nowhere, custody: Isolation::Shared }
+        CommandPlan { command, count, repeat: 1, printed: false, custody: Isolation::Shared }
     }
 
     #[test]

@@ -305,13 +305,12 @@ impl Subject for Running<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::Printed;
     use std::process::Command;
     use std::time::Duration;
 
     fn plan() -> CommandPlan {
         let command = vec!["prog".to_owned()];
-        CommandPlan { command, count: Count::Program, repeat: 1, printed: Printed::Nowhere, custody: Isolation::Shared }
+        CommandPlan { command, count: Count::Program, repeat: 1, printed: false, custody: Isolation::Shared }
     }
 
     /// The result of `program` if `lose` is done to it.

@@ -40,7 +40,7 @@ fn socket(directory: &Path) -> std::path::PathBuf {
 /// The server for the test with this folder; it runs as long as the tests.
 fn server(directory: &Path) -> String {
     use nbd::backends::Backend;
-    use nbd::server::{Access, Export, Listener, Observer, Options, ServerHandle, serve};
+    use nbd::server::{Export, Listener, Observer, Options, ServerHandle, serve};
     struct Quiet;
     impl Observer for Quiet {
         fn note(&self, _: &str) {}
@@ -51,7 +51,7 @@ fn server(directory: &Path) -> String {
         let listener = Listener::Unix(std::os::unix::net::UnixListener::bind(&socket).unwrap());
         std::thread::spawn(move || {
             let memory = Backend::memory(BLOCK * BLOCKS, &nbd::Tuning::default()).unwrap();
-            let export = Export::new(String::new(), memory, Access::ReadWrite, u32::MAX);
+            let export = Export::new(String::new(), memory, false, u32::MAX);
             serve(&listener, &export, &Options::default(), &ServerHandle::new().unwrap(), &Quiet)
         });
     }

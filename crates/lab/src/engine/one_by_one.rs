@@ -41,6 +41,7 @@ pub(super) fn mmap(copy: &JobCopy) -> Result<OpenEngine> {
             }
             file.set_len(end).map_err(failed)?;
         }
+        sys::process::explain_bus_errors();
         let mapping = ByteStore::of_file(&file, length, plan.access.changes()).map_err(failed)?;
         files.push(Mapped { mapping, file, through: plan.direct });
     }

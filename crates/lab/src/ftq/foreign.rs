@@ -12,6 +12,7 @@ use crate::guardian::processes::Processes;
 use crate::placing::pinned;
 use crate::probe::{ProbeSet, WorkerTask};
 use crate::proc_files::{children_of, numbered, pid, tasks_of};
+use crate::shell::our_stderr;
 use model::plan::Access;
 use model::probe::{Descriptor, Field, Kind, Place, Probe, Scope};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -19,7 +20,7 @@ use rustix::process::{PidfdFlags, Signal, kill_process_group, pidfd_open};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -67,10 +68,9 @@ impl Foreign {
         let (program, arguments) =
             words.split_first().ok_or_else(|| Error::Refused("there is no command".to_owned()))?;
         let processes = guardian.passing_processes()?;
-        let stdout = io::stderr().as_fd().try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from);
         let mut command = Command::new(program);
         // Not the terminal: a process group of its own may not read from it.
-        command.args(arguments).stdin(Stdio::null()).stdout(stdout).process_group(0);
+        command.args(arguments).stdin(Stdio::null()).stdout(our_stderr()).process_group(0);
         processes.mark(&mut command);
         let cpus: Vec<u32> = cpu.into_iter().collect();
         let mut child = pinned(&cpus, || command.spawn())

@@ -81,7 +81,7 @@ impl Processes {
     /// The leader of the process group of the last marked process. Optional: the mark finds it too.
     pub fn led_by(&self, process: u32) {
         if let (Some(mark), Some(leader)) = (&self.mark, Leader::of(process)) {
-            let _ = self.held.amend_in_passing(Undo::Kill { mark: mark.clone(), leader: Some(leader) });
+            let _ = self.held.replace(Undo::Kill { mark: mark.clone(), leader: Some(leader) }, false);
         }
     }
 
@@ -109,7 +109,7 @@ impl Guardian {
     /// # Errors
     /// When no guardian runs that would kill them.
     pub(crate) fn processes(&self) -> LabResult<Processes> {
-        self.marked(Self::add)
+        self.marked(true)
     }
 
     /// Processes that end soon: nothing is written to disk for them.
@@ -117,16 +117,16 @@ impl Guardian {
     /// # Errors
     /// As above.
     pub(crate) fn passing_processes(&self) -> LabResult<Processes> {
-        self.marked(Self::arm)
+        self.marked(false)
     }
 
-    /// The guardian will kill every process with a fresh mark; `keep` registers that.
-    fn marked(&self, keep: impl FnOnce(&Self, Undo) -> LabResult<UndoGuard>) -> LabResult<Processes> {
+    /// The guardian will kill every process with a fresh mark.
+    fn marked(&self, lasting: bool) -> LabResult<Processes> {
         if self.0.is_none() {
             return Ok(Processes::default());
         }
         let mark = fresh_mark();
-        let held = keep(self, Undo::Kill { mark: mark.clone(), leader: None })?;
+        let held = self.hold(Undo::Kill { mark: mark.clone(), leader: None }, lasting)?;
         Ok(Processes { mark: Some(mark), held })
     }
 }

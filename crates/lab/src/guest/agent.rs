@@ -6,12 +6,13 @@ mod measure;
 mod osdmap;
 mod setup;
 
-use super::counts::{self, MAPPINGS};
+use super::counts::MAPPINGS;
 use super::protocol::{
     ASSIGNMENT, Assignment, Done, MODULE_LIST, REPLICATE_PARAMETER, Reply, STACK_PARAMETER, SYMBOLS,
 };
 use super::stack;
 use crate::error::{Error, Result};
+use crate::names::kernel_function;
 use setup::Setup;
 use std::fs;
 use std::time::Duration;
@@ -83,7 +84,7 @@ fn paused() -> Result<Vec<u8>> {
 /// The kernel's functions, and the executable mappings of all processes.
 fn symbols() -> Result<String> {
     let text = fs::read_to_string("/proc/kallsyms").map_err(|error| Error::instrument("/proc/kallsyms", error))?;
-    let lines = text.lines().filter(|line| counts::is_function(line));
+    let lines = text.lines().filter(|line| kernel_function(line).is_some());
     let mut kept = lines.fold(String::new(), |kept, line| kept + line + "\n") + MAPPINGS;
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     for entry in entries.filter(|entry| entry.file_name().as_encoded_bytes().iter().all(u8::is_ascii_digit)) {

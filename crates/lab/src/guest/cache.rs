@@ -35,8 +35,9 @@ impl Part {
 
 #[derive(Clone, Debug)]
 pub struct Cache {
-    folder: PathBuf,
-    care: Care,
+    pub folder: PathBuf,
+    /// What ends the making of an entry early.
+    pub(super) care: Care,
 }
 
 impl Cache {
@@ -68,15 +69,6 @@ impl Cache {
         }
         remove_unused(&cache.part(Part::GUESTS));
         Ok(cache)
-    }
-
-    pub fn folder(&self) -> &Path {
-        &self.folder
-    }
-
-    /// What ends the making of an entry early.
-    pub(super) fn care(&self) -> &Care {
-        &self.care
     }
 
     /// Path of an entry, which may be absent.
@@ -181,7 +173,8 @@ fn remove_stale(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let id = name.to_str().and_then(|name| name.strip_prefix(PARTIAL)?.split('-').next()?.parse().ok());
-        if id.and_then(rustix::process::Pid::from_raw).is_some_and(has_ended) {
+        let process = id.and_then(rustix::process::Pid::from_raw).map(rustix::process::test_kill_process);
+        if process == Some(Err(rustix::io::Errno::SRCH)) {
             let _ = fs::remove_dir_all(entry.path());
         }
     }
@@ -195,10 +188,6 @@ fn remove_unused(folder: &Path) {
             let _ = fs::remove_file(entry.path());
         }
     }
-}
-
-fn has_ended(process: rustix::process::Pid) -> bool {
-    rustix::process::test_kill_process(process) == Err(rustix::io::Errno::SRCH)
 }
 
 /// Size of a file, or of the files below a folder. What cannot be read counts nothing.

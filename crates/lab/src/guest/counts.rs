@@ -62,10 +62,6 @@ pub(super) fn read(text: &[u8], symbols: &Symbols) -> Result<InstructionCount> {
 pub(super) const PROGRAMS: &str = "[programs]";
 /// Separates the kernel's symbols from the mappings of processes in what the guest sends.
 pub(super) const MAPPINGS: &str = "= mappings\n";
-/// Whether a line of kallsyms names a function.
-pub(super) fn is_function(line: &str) -> bool {
-    kernel_function(line).is_some()
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place<'a> {

@@ -60,7 +60,7 @@ impl Offer {
         let folder = cache.make(part, self.stem(), |folder| {
             let archive = self.downloaded(cache, observe)?;
             observe(format!("unpacking {}", self.file));
-            unpack(&archive, folder, cache.care())
+            unpack(&archive, folder, &cache.care)
         })?;
         // It is never needed again.
         let _ = fs::remove_file(cache.entry(Part::PACKAGES, &self.file));
@@ -79,7 +79,7 @@ impl Offer {
             let what = format!("downloading the Debian package {package}");
             let mut command = source.command("apt-get");
             command.args(["download", "-q", package]).current_dir(path.parent().unwrap_or(path));
-            let ran = tool::output(&mut command, &what, WITHOUT_APT, cache.care());
+            let ran = tool::output(&mut command, &what, WITHOUT_APT, &cache.care);
             ran.map_err(|error| mended(error, "check the network, or run `apt-get update`"))?;
             path.is_file().then_some(()).ok_or_else(|| {
                 Error::Failed(format!("{what}: apt downloaded another file than {file}; run `apt-get update`"))
@@ -175,7 +175,7 @@ impl Source {
         let mut command = Command::new("apt-get");
         command.args(["indextargets", "--format", "$(CREATED_BY) $(RELEASE) $(REPO_URI)"]);
         let what = "looking up the system's mirror of Debian";
-        let targets = lines(&mut command, what, WITHOUT_APT, cache.care())?;
+        let targets = lines(&mut command, what, WITHOUT_APT, &cache.care)?;
         let list = sources(&targets, suite, Path::new(KEYS).exists());
         if list.is_empty() {
             return Ok(None);
@@ -195,7 +195,7 @@ impl Source {
             // Without it, what cannot be downloaded is a warning.
             command.args(["update", "-q", "-o", "APT::Update::Error-Mode=any"]);
             let what = format!("downloading the lists of Debian's suite {suite}");
-            let ran = tool::output(&mut command, &what, WITHOUT_APT, cache.care());
+            let ran = tool::output(&mut command, &what, WITHOUT_APT, &cache.care);
             ran.map_err(|error| mended(error, "check the network"))?;
             fs::write(&updated, "").map_err(|error| Error::file(&updated, "noting that lists are complete", error))?;
         }

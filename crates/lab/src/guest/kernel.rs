@@ -118,8 +118,8 @@ fn of_debian(text: &str, version: &str, cache: &Cache, observe: &mut dyn FnMut(S
 /// The package of the newest kernel of a version in a source.
 fn offered(version: &str, source: &Source, cache: &Cache) -> Result<Option<Offer>> {
     let mend = "give a .deb, a kernel build, or VMLINUZ,MODULES_FOLDER instead of a Debian version";
-    let names = debian::names(&format!("{PACKAGE}{version}"), source, mend, cache.care())?;
-    newest(&names, version).map(|name| Offer::of(&name, source, cache.care())).transpose()
+    let names = debian::names(&format!("{PACKAGE}{version}"), source, mend, &cache.care)?;
+    newest(&names, version).map(|name| Offer::of(&name, source, &cache.care)).transpose()
 }
 
 /// The newest stock kernel of a version, of packages or of unpacked packages.
@@ -153,7 +153,7 @@ fn of_package(path: &Path, cache: &Cache, observe: &mut dyn FnMut(String)) -> Re
     let name = format!("{}-{version}", path.file_stem().unwrap_or_default().to_string_lossy());
     cache.make(Part::KERNELS, &name, |folder| {
         observe(format!("unpacking {}", path.display()));
-        debian::unpack(path, folder, cache.care())
+        debian::unpack(path, folder, &cache.care)
     })
 }
 

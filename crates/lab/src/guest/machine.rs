@@ -143,7 +143,7 @@ impl Machine {
             Err(_) if self.ended.is_some() => {}
             answer => _ = answer?,
         }
-        self.wait_for_end()?;
+        self.until(|machine| Ok(machine.has_ended()?.then_some(())))?;
         let Some(Reply::Done(done)) = self.reply()? else { return Err(self.without_result()) };
         let (_, symbols) = self.replies();
         if symbols.len() as u64 != done.symbols_bytes {
@@ -190,10 +190,6 @@ impl Machine {
                 status => Ok((status == Some(wanted)).then_some(())),
             }
         })
-    }
-
-    fn wait_for_end(&mut self) -> Result<()> {
-        self.until(|machine| Ok(machine.has_ended()?.then_some(())))
     }
 
     /// Waits for something that QEMU makes.

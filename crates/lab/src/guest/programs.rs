@@ -167,7 +167,7 @@ impl<'a> Gathering<'a> {
         }
         let missing =
             || Error::Refused(format!("{user}: the library {name}, which it needs, is not on this system; install it"));
-        let mut packages = debian::libraries_of(package.ok_or_else(missing)?, self.cache.care())?;
+        let mut packages = debian::libraries_of(package.ok_or_else(missing)?, &self.cache.care)?;
         packages.retain(|package| !debian::is_installed(package));
         packages.sort_by_key(|package| Reverse(alike(package, name)));
         for package in packages {
@@ -199,7 +199,7 @@ impl<'a> Gathering<'a> {
         if let Some(stem) = own.max_by(|left, right| debian::compare(left, right)) {
             return Ok(self.cache.entry(Part::PROGRAMS, &stem));
         }
-        let offer = Offer::of(package, &Source::System, self.cache.care());
+        let offer = Offer::of(package, &Source::System, &self.cache.care);
         let unpacked = offer.and_then(|offer| offer.unpacked(self.cache, Part::PROGRAMS, self.observe));
         unpacked.map_err(|error| match error {
             Error::Refused(why) => Error::Refused(format!("{who}: {why}")),

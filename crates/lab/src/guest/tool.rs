@@ -201,7 +201,7 @@ fn fitting(cpus: usize, available: Option<u64>) -> Result<usize> {
 pub(super) fn enough_space(cache: &Cache) -> Result<()> {
     let temporary = std::env::temp_dir();
     for (folder, variable, needed) in
-        [(cache.folder(), "XDG_CACHE_HOME", FREE_BYTES), (temporary.as_path(), "TMPDIR", FREE_TEMPORARY_BYTES)]
+        [(cache.folder.as_path(), "XDG_CACHE_HOME", FREE_BYTES), (temporary.as_path(), "TMPDIR", FREE_TEMPORARY_BYTES)]
     {
         let shown = folder.display();
         let state = rustix::fs::statvfs(folder).map_err(|error| {

@@ -2,6 +2,7 @@
 
 use super::*;
 use model::plan::service::{ServicePlan, resolve};
+use std::path::Path;
 
 /// A shell script that prints `go` when it is ready.
 fn plan(script: &str) -> ServicePlan {
@@ -21,17 +22,17 @@ fn start(settings: &ServiceSettings, interruption: &Arc<Interruption>) -> Result
 
 fn refusal(plan: ServicePlan) -> String {
     let settings = settings(&[plan]);
-    let folders = Folders::make(&settings).unwrap();
+    let folders = make_folders(&settings).unwrap();
     let error = start(&settings, &Arc::default()).unwrap_err().to_string();
-    folders.close().unwrap();
-    assert!(!settings.addresses.folder().unwrap().exists());
+    folders.unwrap().close().unwrap();
+    assert!(!settings.addresses.folder.as_ref().unwrap().exists());
     error
 }
 
 #[test]
 fn a_user_who_insists_does_not_wait_for_one_that_ignores_sigterm() {
     let settings = settings(&[plan("trap '' TERM; echo go; while :; do sleep 0.05; done")]);
-    let folders = Folders::make(&settings).unwrap();
+    let folders = make_folders(&settings).unwrap();
     let interruption: Arc<Interruption> = Arc::default();
     let mut services = start(&settings, &interruption).unwrap();
     let begun = Instant::now();
@@ -43,16 +44,16 @@ fn a_user_who_insists_does_not_wait_for_one_that_ignores_sigterm() {
     services.conclude(Ok(Outcome::Interrupted), |outcome| outcome).unwrap();
     assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
     user.join().unwrap();
-    folders.close().unwrap();
+    folders.unwrap().close().unwrap();
 }
 
 #[test]
 fn an_interruption_while_one_starts_or_is_filled_says_so() {
     let interrupted = |plan: ServicePlan| {
         let settings = settings(&[plan]);
-        let folders = Folders::make(&settings).unwrap();
+        let folders = make_folders(&settings).unwrap();
         let interruption: Arc<Interruption> = Arc::default();
-        let (told, begun) = (interruption.clone(), settings.addresses.folder().unwrap().join("s/begun"));
+        let (told, begun) = (interruption.clone(), settings.addresses.folder.as_ref().unwrap().join("s/begun"));
         let user = std::thread::spawn(move || {
             while !begun.exists() {
                 std::thread::sleep(POLL_INTERVAL);
@@ -61,7 +62,7 @@ fn an_interruption_while_one_starts_or_is_filled_says_so() {
         });
         let error = start(&settings, &interruption).unwrap_err().to_string();
         user.join().unwrap();
-        folders.close().unwrap();
+        folders.unwrap().close().unwrap();
         error
     };
     let error = interrupted(plan("touch {dir}/begun; sleep 1000"));

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, OnceLock};
-use sys::byte_store::MappedFile;
+use sys::byte_store::ByteStore;
 use sys::send_batch::SendBatch;
 
 /// Zeros to write if the file system cannot make any.
@@ -19,7 +19,7 @@ pub struct FileBackend {
     pub(super) file: Arc<File>,
     pub(super) size: u64,
     /// The mapping from which pages are sent, if requested.
-    pub(super) mapping: Option<Arc<MappedFile>>,
+    pub(super) mapping: Option<Arc<ByteStore>>,
     /// The error of the first failed flush: the kernel reports a failed write-back once and then treats the data as
     /// written.
     lost: OnceLock<WireError>,
@@ -34,7 +34,8 @@ impl FileBackend {
 
     /// Maps the file if possible.
     pub(super) fn mapped(self) -> Self {
-        let mapping = usize::try_from(self.size).ok().and_then(|length| MappedFile::new(&self.file, length).ok());
+        let mapping =
+            usize::try_from(self.size).ok().and_then(|length| ByteStore::of_file(&self.file, length, false).ok());
         Self { mapping: mapping.map(Arc::new), ..self }
     }
 

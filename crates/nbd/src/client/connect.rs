@@ -48,7 +48,8 @@ pub(super) fn negotiate(
 ) -> Result<(Export, usize, usize)> {
     let limited = |what: &str, error| Error::system(format!("{what} during the handshake"), error);
     let last = Instant::now() + timeout;
-    let mut negotiation = Negotiation::new(name).with_checksums(checksums);
+    let mut negotiation = Negotiation::new(name);
+    negotiation.wants_checksums = checksums;
     let mut out = Vec::new();
     let (mut begin, mut end) = (0, 0);
     loop {

@@ -53,7 +53,7 @@ fn a_client_that_disconnects_ends_the_wait_for_its_requests() {
     file.set_len(4096).unwrap();
     let options = Options { tuning: Tuning { coalesce: PATIENT, ..Tuning::default() }, ..Options::default() };
     let backend = Backend::file(file.try_clone().unwrap()).unwrap();
-    let served = Served::new(backend, Access::ReadWrite, options, false);
+    let served = Served::new(backend, false, options, false);
     let mut stream = shaken(served.tcp());
     flush(&mut stream, 2);
     // The server now waits for two, and one arrives.

@@ -26,7 +26,7 @@ fn a_page_that_cannot_be_sent_from_the_page_cache_ends_that_connection_only() {
     file.write_all_at(&vec![7; 2 << 20], 0).unwrap();
     let backend = Backend::page_cache(file.try_clone().unwrap()).unwrap();
     let options = Options { tuning: Tuning { pull_up: 0, ..Tuning::default() }, ..Options::default() };
-    let served = Served::new(backend, Access::ReadWrite, options, true);
+    let served = Served::new(backend, false, options, true);
     let read = |client: &mut UnixStream| {
         client.write_all(&ask(Command::Read, 0, 0, BYTES)).unwrap();
         let (error, mut found) = (error(client), [0; BYTES as usize]);

@@ -130,7 +130,7 @@ proptest! {
         };
         for backend in backends(&folder, &tuning) {
             let options = Options { tuning, threads: 2, ..Options::default() };
-            let served = Served::new(backend, Access::ReadWrite, options, unix);
+            let served = Served::new(backend, false, options, unix);
             let mut client = Client::connect(&served.uri, 4, SLOT, client::Options { tuning, ..client::Options::default() }).unwrap();
             play(&steps, &mut client, SLOT);
             drop(client);
@@ -317,7 +317,7 @@ fn a_null_backend_discards_writes_and_reads_zeros() {
         for checksums in [false, true] {
             let tuning = Tuning { checksums, ..Tuning::default() };
             let options = Options { tuning, ..Options::default() };
-            let served = Served::new(Backend::null(SIZE).unwrap(), Access::ReadWrite, options, unix);
+            let served = Served::new(Backend::null(SIZE).unwrap(), false, options, unix);
             let options = client::Options { tuning, ..client::Options::default() };
             let mut client = Client::connect(&served.uri, 4, 1 << 20, options).unwrap();
             client.arena().write(0, &vec![1; 4 << 20]);

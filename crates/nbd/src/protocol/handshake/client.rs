@@ -41,7 +41,7 @@ pub enum Step {
 pub struct Negotiation {
     name: String,
     /// Whether checksums are required and have not been agreed on.
-    wants_checksums: bool,
+    pub(crate) wants_checksums: bool,
     greeted: bool,
     export: Export,
     /// Whether the server has sent the size and the flags.
@@ -53,11 +53,6 @@ impl Negotiation {
     pub fn new(name: impl Into<String>) -> Self {
         let export = Export { size: 0, flags: 0, least_block: 1, max_payload: MAX_PAYLOAD };
         Self { name: name.into(), wants_checksums: false, greeted: false, export, described: false }
-    }
-
-    /// Whether to require checksums behind payloads.
-    pub fn with_checksums(self, wanted: bool) -> Self {
-        Self { wants_checksums: wanted, ..self }
     }
 
     /// Consumes complete messages from the front of `input` and appends the bytes to send to `out`. Returns the number
