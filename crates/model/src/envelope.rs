@@ -1,9 +1,7 @@
 //! The first line of every record, and the kinds of measurement.
 
-use crate::limit::Limit;
-use crate::origin::{CommandLine, Input, Origin};
+use crate::origin::{CommandLine, Origin};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// The schema name in the envelope of every record.
 pub const SCHEMA: &str = "iotoll.record/5";
@@ -40,11 +38,11 @@ struct Row {
 }
 
 static KINDS: [Row; 5] = [
-    row(Kind::Cost, ["cost", "iotoll.run/1", "a run", "iotoll run or iotoll cost"], 5),
-    row(Kind::Compare, ["compare", "iotoll.compare/1", "a comparison", "iotoll compare"], 5),
-    row(Kind::Guest, ["guest", "iotoll.guest/1", "a measurement of guests", "iotoll guest run"], 1),
-    row(Kind::Ftq, ["ftq", "iotoll.ftq/1", "a recording", "iotoll ftq"], 2),
-    row(Kind::Blast, ["blast", "iotoll.blast/1", "a blast of packets", "iotoll blast"], 5),
+    row(Kind::Cost, ["cost", "iotoll.run/1", "a run", "iotoll run or iotoll cost"], 6),
+    row(Kind::Compare, ["compare", "iotoll.compare/1", "a comparison", "iotoll compare"], 6),
+    row(Kind::Guest, ["guest", "iotoll.guest/1", "a measurement of guests", "iotoll guest run"], 2),
+    row(Kind::Ftq, ["ftq", "iotoll.ftq/1", "a recording", "iotoll ftq"], 3),
+    row(Kind::Blast, ["blast", "iotoll.blast/1", "a blast of packets", "iotoll blast"], 6),
 ];
 
 const fn row(kind: Kind, [name, schema, noun, made_by]: [&'static str; 4], method_version: u32) -> Row {
@@ -106,30 +104,21 @@ pub struct Envelope {
     pub iotoll_version: String,
     /// When the measurement began, in seconds since 1970.
     pub started_unix_seconds: f64,
-    /// The command line, as typed.
-    pub command_line: Vec<String>,
-    /// The text files that define what is measured.
-    pub inputs: Vec<Input>,
-    /// Environment variables that the files or options refer to.
-    pub variables: BTreeMap<String, String>,
-    /// The limits of `--fail-on`, which the study judges. Those of a comparison are in its experiment.
-    pub limits: Vec<Limit>,
+    /// What was typed, and what it refers to.
+    #[serde(flatten)]
+    pub typed: CommandLine,
 }
 
 impl Envelope {
     /// The envelope of a measurement that begins now.
-    pub fn new(kind: Kind, started_unix_seconds: f64, command_line: impl Into<CommandLine>) -> Self {
-        let CommandLine { words, inputs, variables, limits } = command_line.into();
+    pub fn new(kind: Kind, started_unix_seconds: f64, typed: impl Into<CommandLine>) -> Self {
         Self {
             schema: SCHEMA.to_owned(),
             kind: kind.name().to_owned(),
             method_version: kind.method_version(),
             iotoll_version: env!("CARGO_PKG_VERSION").to_owned(),
             started_unix_seconds,
-            command_line: words,
-            inputs,
-            variables,
-            limits,
+            typed: typed.into(),
         }
     }
 
@@ -137,8 +126,8 @@ impl Envelope {
     pub fn origin(&self) -> Origin {
         Origin {
             iotoll_version: Some(self.iotoll_version.clone()).filter(|version| !version.is_empty()),
-            inputs: self.inputs.clone(),
-            variables: self.variables.clone(),
+            inputs: self.typed.inputs.clone(),
+            variables: self.typed.variables.clone(),
         }
     }
 }
@@ -146,6 +135,7 @@ impl Envelope {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::origin::Input;
 
     #[test]
     fn every_kind_has_its_row() {

@@ -83,7 +83,7 @@ impl Wanted {
             (SYSTEM_CALLS, ALL) => Self::SystemCalls,
             (SYSTEM_CALLS, call) => Self::SystemCall(call.strip_prefix("sys_enter_").unwrap_or(call).to_owned()),
             (HARDWARE, ALL) => return Ok(Self::group(HARDWARE).unwrap_or_default()),
-            (HARDWARE, counter) if !is_hardware(counter) => {
+            (HARDWARE, counter) if hardware().all(|it| it.name != counter) => {
                 let names: Vec<String> = hardware().map(Tracepoint::full_name).collect();
                 return Err(unknown(word, names.iter().map(String::as_str)));
             }
@@ -117,10 +117,6 @@ impl Wanted {
 
 fn hardware() -> impl Iterator<Item = &'static Tracepoint> {
     TRACEPOINTS.iter().filter(|counter| counter.subsystem == HARDWARE)
-}
-
-fn is_hardware(name: &str) -> bool {
-    hardware().any(|counter| counter.name == name)
 }
 
 /// How to mend a word that is no group.

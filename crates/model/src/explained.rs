@@ -255,9 +255,10 @@ pub struct PartChange {
 impl<K> Part<K> {
     fn change(&self, confidence: f64) -> Option<PartChange> {
         let found = difference(&self.rounds)?;
+        let [Some(baseline), Some(candidate)] = costs(&self.rounds) else { return None };
         Some(PartChange {
-            baseline: of_baseline(&self.rounds)?,
-            candidate: of_candidate(&self.rounds)?,
+            baseline,
+            candidate,
             change: found.estimate(confidence),
             detected: found.excludes_zero(confidence),
         })
@@ -278,17 +279,9 @@ fn mean_of_arms(rounds: &[PairedRound]) -> f64 {
     (baseline + candidate) / 2.0
 }
 
-/// The cost of one arm.
-fn cost(rounds: &[PairedRound], arm: fn(&PairedRound) -> Pair) -> Option<Estimate> {
-    Some(ratio_of_sums(&rounds.iter().map(arm).collect::<Vec<_>>(), Neighbours::Alike)?.estimate())
-}
-
-fn of_baseline(rounds: &[PairedRound]) -> Option<Estimate> {
-    cost(rounds, |round| round.baseline)
-}
-
-fn of_candidate(rounds: &[PairedRound]) -> Option<Estimate> {
-    cost(rounds, |round| round.candidate)
+/// The costs of both arms.
+fn costs(rounds: &[PairedRound]) -> [Option<Estimate>; 2] {
+    arms(rounds).map(|arm| Some(ratio_of_sums(&arm, Neighbours::Alike)?.estimate()))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Limits of the control groups that a load runs in: what the kernel counts of them, and the caveats about what they did to the load.
 
-use crate::thousands::separated;
+use crate::number::separated;
 use crate::unit::Nanos;
 use crate::warning::{Code, Warning};
 use serde::{Deserialize, Serialize};

@@ -196,9 +196,9 @@ pub fn study(observations: Vec<Observation>) -> HistoryFinding {
 }
 
 fn is_same(one: &Observation, other: &Observation) -> bool {
-    let asked = |envelope: &Envelope| (envelope.kind.clone(), work(&envelope.command_line));
+    let asked = |envelope: &Envelope| (envelope.kind.clone(), work(&envelope.typed.words));
     let (a, b) = (&one.envelope, &other.envelope);
-    asked(a) == asked(b) && a.inputs == b.inputs && a.variables == b.variables
+    asked(a) == asked(b) && a.typed.inputs == b.typed.inputs && a.typed.variables == b.typed.variables
 }
 
 /// A command line without the program's path, and without where and how the result is kept, shown and judged.
@@ -252,7 +252,7 @@ fn experiment(group: &[Observation]) -> Experiment {
     }
     series.iter_mut().for_each(find_changes);
     let kind = group.first().map_or_else(String::new, |first| first.envelope.kind.clone());
-    let command_line = group.first().map(|first| work(&first.envelope.command_line)).unwrap_or_default();
+    let command_line = group.first().map(|first| work(&first.envelope.typed.words)).unwrap_or_default();
     Experiment { kind, command_line, records, series, warnings }
 }
 
@@ -280,8 +280,7 @@ fn find_changes(series: &mut Series) {
     let ends = begins.iter().skip(1).copied().chain([logs.len()]);
     let level = |(begin, end): (&usize, usize)| {
         let LogLevel { log, error } = change_points::level(logs.get(*begin..end)?);
-        let found = Estimate::around(log, error.as_ref(), CONFIDENCE);
-        let value = Estimate { value: amount(log), low: found.low.map(amount), high: found.high.map(amount) };
+        let value = Estimate::around(log, error.as_ref(), CONFIDENCE).map(amount);
         Some(Level { first: record(*begin), last: record(end.saturating_sub(1)), records: end - begin, value })
     };
     series.levels = begins.iter().zip(ends).filter_map(level).collect();
@@ -397,7 +396,7 @@ mod tests {
     #[test]
     fn records_of_other_work_are_other_experiments() {
         let mut other = observation(3, "iotoll run a", "", 1.0);
-        other.envelope.inputs = vec![crate::origin::Input::new("job.fio", "bs=8k")];
+        other.envelope.typed.inputs = vec![crate::origin::Input::new("job.fio", "bs=8k")];
         let mut newer = observation(5, "iotoll run b", "", 1.0);
         newer.envelope.method_version += 1;
         let found = study(vec![

@@ -168,7 +168,7 @@ impl Head {
             method_version: envelope.method_version,
             title: title.into(),
             started_unix_seconds: envelope.started_unix_seconds,
-            command_line: envelope.command_line.clone(),
+            command_line: envelope.typed.words.clone(),
             host: host.clone(),
             services: services.to_vec(),
             stored: None,

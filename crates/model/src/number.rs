@@ -152,11 +152,6 @@ pub fn known(units: Units, value: Option<f64>) -> String {
     value.map_or_else(|| MISSING.to_owned(), |value| with_unit(units, value))
 }
 
-/// [`significant`] for a value that may be missing.
-pub fn known_significant(value: Option<f64>) -> String {
-    value.map_or_else(|| MISSING.to_owned(), significant)
-}
-
 /// A figure net of the background, formatted by `shown`. Noise may make it negative, and rounding may leave a trace;
 /// neither can be distinguished from 0.
 pub fn net(value: Option<f64>, shown: impl FnOnce(f64) -> String) -> String {
@@ -255,6 +250,24 @@ pub fn plus_minus_in(units: Units, value: f64, low: Option<f64>, high: Option<f6
 
 fn join(number: &str, unit: &str) -> String {
     if unit.is_empty() { number.to_owned() } else { format!("{number} {unit}") }
+}
+
+/// Groups the digits of a whole number by three: "61,000".
+pub fn separated(digits: &str) -> String {
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// "75.2 % faster" for +0.752, "75.2 % slower" for −0.752, with `decimals`: "−75 % faster" would say two things.
+pub fn directed(change: f64, decimals: usize, more: &str, less: &str) -> String {
+    let word = if change < 0.0 { less } else { more };
+    format!("{:.decimals$} % {word}", change.abs() * 100.0)
 }
 
 #[cfg(test)]
@@ -403,5 +416,17 @@ mod tests {
             let read: f64 = scale.cell(value).parse().unwrap();
             prop_assert!((read * scale.size / value - 1.0).abs() < 0.0051);
         }
+    }
+
+    #[test]
+    fn digits_are_grouped_by_three() {
+        assert_eq!(["", "7", "999", "1000", "1234567"].map(separated), ["", "7", "999", "1,000", "1,234,567"]);
+    }
+
+    #[test]
+    fn a_word_replaces_the_sign() {
+        assert_eq!(directed(0.752, 1, "faster", "slower"), "75.2 % faster");
+        assert_eq!(directed(-0.752, 1, "faster", "slower"), "75.2 % slower");
+        assert_eq!(directed(-0.2, 0, "longer", "shorter"), "20 % shorter");
     }
 }

@@ -9,15 +9,16 @@ use std::collections::BTreeMap;
 pub const LONGEST_TEXT: usize = 256 << 10;
 
 /// What was typed, and what it refers to.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CommandLine {
     /// The words, as typed.
+    #[serde(rename = "command_line")]
     pub words: Vec<String>,
     /// The text files that define what is measured, in the order in which they were read.
     pub inputs: Vec<Input>,
     /// Environment variables that those files or options refer to.
     pub variables: BTreeMap<String, String>,
-    /// The limits that the result must keep. Those of a comparison are in its experiment.
+    /// The limits of `--fail-on`, which the study judges. Those of a comparison are in its experiment.
     pub limits: Vec<Limit>,
 }
 

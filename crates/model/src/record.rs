@@ -42,7 +42,6 @@ pub struct Record {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<probe::Descriptor>,
     /// The events that are counted per I/O; `None` if none were to be.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<Events>,
     /// Speeds of canary operations before and after the measurement.
     pub canaries: Vec<Canaries>,
@@ -55,7 +54,6 @@ pub struct Record {
     /// Caveats that were found during the measurement.
     pub warnings: Vec<Warning>,
     /// The requested placement of the load (`--place`).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<Place>,
     /// Servers that it started.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -157,7 +155,6 @@ pub struct Stretch {
     /// at its end.
     pub tasks: Option<TaskTimes>,
     /// Boundaries that came late because iotoll got no CPU; `None` if none did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub starved: Option<Box<Starved>>,
 }
 
@@ -316,17 +313,14 @@ pub struct Execution {
     /// The part of the stretch with I/O, if it is known to be shorter.
     pub io_interval: Option<IoInterval>,
     /// When the last job ended, if it told: the last reading may come later.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jobs_ended_nanos: Option<Nanos>,
     /// CPU time of the measured command and all its children.
     pub command_cpu_nanos: Option<Nanos>,
     /// How the measured command ended.
     pub exit: Option<Exit>,
     /// The page cache for the files of the jobs; `None` for a command, and if no job uses files.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_cache: Option<CacheRecord>,
     /// By how much the machine's dirty pages grew while a command ran, those that are being written included.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dirtied: Option<Bytes>,
 }
 

@@ -60,7 +60,6 @@ pub struct CommandTotal {
     /// The I/Os that it reports itself; `None` if it does not report them.
     pub own: Option<Done>,
     /// The bytes of them that it read; `None` if it does not report them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_read: Option<Bytes>,
     /// The count of the counter.
     pub count: u64,
@@ -74,7 +73,6 @@ pub struct CaseLatency {
     /// Latencies of reads, writes and trims together.
     pub ticks: Histogram,
     /// Busy work added to each I/O.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub injected_ns: Option<Injected>,
 }
 
@@ -100,7 +98,6 @@ pub enum SliceReading {
         /// The work done; zero for the idle machine.
         work: SliceWork,
         /// CPU time of every task of the machine, if the slice is long enough to read them.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         tasks: Option<TaskTimes>,
     },
     /// Of a foreign command, with windows in between.
@@ -145,22 +142,16 @@ pub struct CommandReading {
     /// CLOCK_MONOTONIC.
     pub at_nanos: Nanos,
     /// The count of the counter; `None` if it could not be read.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u64>,
     /// Read and write calls of its processes, if the counter knows them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub calls: Option<u64>,
     /// Segments with data that its TCP sockets received and sent, if the counter reads them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub segments: Option<u64>,
     /// CPU time of its processes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread_nanos: Option<Nanos>,
     /// Bytes that its processes read by system calls, if the kernel reports it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_bytes: Option<Bytes>,
     /// Bytes that storage read for its processes, if the kernel reports it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_read: Option<Bytes>,
 }
 
@@ -178,9 +169,7 @@ pub struct SliceWork {
     /// Sum of the latencies of all I/Os, from submission to completion.
     pub latency_nanos: Nanos,
     /// Bytes of reads; `None` in records without this field.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_bytes: Option<Bytes>,
     /// Bytes that storage read for the workers, if the kernel reports it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_read: Option<Bytes>,
 }

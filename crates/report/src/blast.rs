@@ -11,7 +11,7 @@ use crate::document::{
     Audience, Axis, Block, Body, Cell, Chart, Column, Document, Fact, Note, Point, Section, Sentence, Series, Table,
     Tone,
 };
-use crate::number::{self, COUNT, CYCLES, MISSING, Scale};
+use crate::number::{self, COUNT, CYCLES, MISSING, Scale, separated};
 use crate::phrase::{name, seed_form, short_name, tied};
 use crate::{explained, limits, provenance, published, stored};
 use model::blast::BlastFinding;
@@ -19,7 +19,6 @@ use model::blast::finding::{Packets, PointFinding};
 use model::blast::record::Counted;
 use model::elided_list::grouped;
 use model::stats::Estimate;
-use model::thousands::separated;
 
 pub(crate) fn document(finding: &BlastFinding) -> Document {
     Document {
@@ -294,7 +293,7 @@ fn curves(finding: &BlastFinding) -> Vec<Chart> {
 
 fn against_stored(finding: &BlastFinding) -> Option<Block> {
     let stored = finding.head.stored.as_ref()?;
-    let change = |change: Option<Estimate>| tied(&change.map(Change::from).unwrap_or_default().whole());
+    let change = |change: Option<Estimate>| tied(&Change::from(change).whole());
     let facts = finding.points.iter().filter_map(|point| {
         let since = point.since_stored?;
         let text =

@@ -10,30 +10,32 @@ const SAYS_NOTHING: &str = "says nothing";
 
 /// A change and its interval, as fractions.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Change {
-    pub value: Option<f64>,
-    /// Lower end of its interval.
-    pub low: Option<f64>,
-    /// Upper end of its interval.
-    pub high: Option<f64>,
-}
+pub struct Change(pub Option<Estimate>);
 
 impl From<&MetricFinding> for Change {
-    fn from(metric: &MetricFinding) -> Self {
-        Self { value: metric.change, low: metric.low, high: metric.high }.finite()
+    fn from(&MetricFinding { change, low, high, .. }: &MetricFinding) -> Self {
+        change.map(|value| Estimate { value, low, high }).into()
     }
 }
 
 impl From<Estimate> for Change {
-    fn from(Estimate { value, low, high }: Estimate) -> Self {
-        Self { value: Some(value), low, high }.finite()
+    fn from(change: Estimate) -> Self {
+        Some(change).into()
+    }
+}
+
+impl From<Option<Estimate>> for Change {
+    fn from(change: Option<Estimate>) -> Self {
+        let finite = |number: &f64| number.is_finite();
+        let change = change.filter(|change| finite(&change.value));
+        Self(change.map(|it| Estimate { low: it.low.filter(finite), high: it.high.filter(finite), ..it }))
     }
 }
 
 impl Change {
     /// Both ends of the interval, if there is one.
     pub fn ends(self) -> Option<(f64, f64)> {
-        self.low.zip(self.high)
+        self.0?.ends()
     }
 
     fn says_nothing(self) -> bool {
@@ -42,8 +44,8 @@ impl Change {
 
     /// "+3.1 %".
     pub fn percent(self) -> String {
-        let said = self.value.filter(|_| !self.says_nothing());
-        said.map_or_else(|| MISSING.to_owned(), |value| self.signed(value) + " %")
+        let said = self.0.filter(|_| !self.says_nothing());
+        said.map_or_else(|| MISSING.to_owned(), |it| self.signed(it.value) + " %")
     }
 
     /// "[2.6, 3.7]", in percent. Positive ends have no sign, to save space.
@@ -57,7 +59,7 @@ impl Change {
 
     /// "+3.1 % [2.6, 3.7]", or a note that there is no interval.
     pub fn whole(self) -> String {
-        match (self.value, self.ends()) {
+        match (self.0, self.ends()) {
             (None, _) => MISSING.to_owned(),
             _ if self.says_nothing() => format!("{MISSING} (the interval {SAYS_NOTHING})"),
             (Some(_), None) => format!("{} (no interval)", self.percent()),
@@ -67,27 +69,17 @@ impl Change {
 
     /// "3.1 % [2.6, 3.7]" for both +3.1 % and -3.1 %: for sentences that state the direction.
     pub fn size(self) -> String {
-        let turned = match self.value {
-            Some(value) if value < 0.0 => Self {
-                value: Some(-value),
-                low: self.high.map(std::ops::Neg::neg),
-                high: self.low.map(std::ops::Neg::neg),
-            },
-            _ => self,
+        let turned = |it: Estimate| match it.scaled(-1.0) {
+            Estimate { value, low, high } if value > 0.0 => Estimate { value, low: high, high: low },
+            _ => it,
         };
-        turned.whole().replace('+', "")
+        Self(self.0.map(turned)).whole().replace('+', "")
     }
 
     /// The value to draw.
     pub fn drawn(self) -> Raw {
-        self.value
-            .filter(|_| !self.says_nothing())
-            .map_or(Raw::None, |value| Raw::Interval(Interval { value, ends: self.ends() }))
-    }
-
-    fn finite(self) -> Self {
-        let finite = |number: Option<f64>| number.filter(|number| number.is_finite());
-        Self { value: finite(self.value), low: finite(self.low), high: finite(self.high) }
+        let said = self.0.filter(|_| !self.says_nothing());
+        said.map_or(Raw::None, |it| Raw::Interval(Interval { value: it.value, ends: it.ends() }))
     }
 
     fn signed(self, fraction: f64) -> String {
@@ -165,7 +157,7 @@ mod tests {
     fn missing_values_are_dashes() {
         assert_eq!(Change::default().whole(), MISSING);
         assert_eq!(change(f64::NAN, f64::NAN, f64::INFINITY).whole(), MISSING);
-        assert_eq!(Change { value: Some(0.031), low: None, high: None }.whole(), "+3.1 % (no interval)");
+        assert_eq!(Change::from(Estimate::bare(0.031)).whole(), "+3.1 % (no interval)");
     }
 
     proptest! {

@@ -35,20 +35,15 @@ fn list(place: &str, list: &[Value], rows: &mut Vec<[String; 5]>) {
 }
 
 fn members(place: &str, of: &Map<String, Value>, rows: &mut Vec<[String; 5]>) {
-    for (key, value) in of {
-        // The ends of an interval stand beside its value.
-        let is_end = |end: &&str| match key.strip_suffix(*end) {
-            Some("") => ["change", "value"].iter().any(|whose| of.contains_key(*whose)),
-            Some(whose) => whose.strip_suffix('_').is_some_and(|whose| of.contains_key(whose)),
-            None => false,
-        };
-        if ["low", "high"].iter().any(is_end) {
-            continue;
-        }
-        let end = |end: &str| {
-            let alone = of.get(end).filter(|_| ["change", "value"].contains(&key.as_str()));
-            of.get(&format!("{key}_{end}")).or(alone).map(text).unwrap_or_default()
-        };
+    // The ends of an interval stand beside its value.
+    let ends = |key: &str| {
+        ["low", "high"].map(|end| {
+            let alone = of.get_key_value(end).filter(|_| ["change", "value"].contains(&key));
+            of.get_key_value(&format!("{key}_{end}")).or(alone)
+        })
+    };
+    let beside: Vec<&String> = of.keys().flat_map(|key| ends(key)).flatten().map(|(key, _)| key).collect();
+    for (key, value) in of.iter().filter(|(key, _)| !beside.contains(key)) {
         let inner = || format!("{place}{}{}", if place.is_empty() { "" } else { "." }, bare(key));
         match value {
             Value::Object(estimate)
@@ -60,7 +55,10 @@ fn members(place: &str, of: &Map<String, Value>, rows: &mut Vec<[String; 5]>) {
             }
             Value::Object(inside) => members(&inner(), inside, rows),
             Value::Array(inside) => list(&inner(), inside, rows),
-            value => rows.push([place.to_owned(), bare(key), text(value), end("low"), end("high")]),
+            value => {
+                let [low, high] = ends(key).map(|end| end.map(|(_, end)| text(end)).unwrap_or_default());
+                rows.push([place.to_owned(), bare(key), text(value), low, high]);
+            }
         }
     }
 }

@@ -90,7 +90,7 @@ fn change_sentence(finding: &GuestFinding, point: &PointFinding, change: &Change
     let baseline = value - change.difference;
     let values = tied(&format!("{} → {}", words::instructions(baseline), words::instructions(value)));
     let (name, arm) = (words::named(finding, point), finding.arm_name(&point.arm));
-    let first = first_arm(finding);
+    let first = finding.arms.first().map_or_else(|| "the baseline".to_owned(), |arm| finding.arm_name(arm));
     // An interval on both sides of 0 has no direction.
     let text = if change.change.contains(0.0) == Some(true) {
         let change = tied(&Change::from(change.change).whole());
@@ -129,10 +129,6 @@ fn summary(finding: &GuestFinding, arm: &str, changes: &[(&PointFinding, &Change
     let (point, change) = own.iter().max_by(|(_, one), (_, other)| size(one).total_cmp(&size(other)))?;
     let largest = format!("largest: {}, {}", words::named(finding, point), tied(&Change::from(change.change).whole()));
     Some(Sentence { detail: Some(largest), ..Sentence::plain(text) })
-}
-
-fn first_arm(finding: &GuestFinding) -> String {
-    finding.arms.first().map_or_else(|| "the baseline".to_owned(), |arm| finding.arm_name(arm))
 }
 
 /// The arms: the releases of the kernels where those are compared.

@@ -1,11 +1,10 @@
 //! The limits of `--fail-on`: a table of their states, and a sentence for the one that fails a build.
 
 use crate::document::{Block, Body, Cell, Column, Section, Table, Tone};
-use crate::number::{self, MISSING, NANOS, PERCENT, SECONDS, Written};
+use crate::number::{self, MISSING, NANOS, PERCENT, SECONDS, Written, separated};
 use crate::phrase::tied;
 use model::elided_list::grouped;
 use model::limit::{CHANGE, LimitFinding, LimitState};
-use model::thousands::separated;
 
 /// Exact counts from here on are shown with all digits.
 const WHOLE: f64 = 100.0;

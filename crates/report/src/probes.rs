@@ -77,7 +77,7 @@ fn comparison_table(finding: &CompareFinding, arm: &str) -> Table {
         let known = values(probe).into_iter().filter_map(|(value, arms)| Some((value, arms?)));
         let rows: Vec<Vec<Cell>> = known
             .map(|(value, arms)| {
-                let change = arms.change.map(Change::from).unwrap_or_default();
+                let change = Change::from(arms.change);
                 let arms = [arms.baseline, arms.candidate].map(|arm| shown(arm.value));
                 let texts = [label.clone(), value.to_owned()].into_iter().chain(arms);
                 let texts = texts.chain([change.percent(), change.interval()]).map(Cell::from);

@@ -45,7 +45,7 @@ pub fn of_comparison(finding: &CompareFinding) -> Option<Block> {
             }
         };
         let (baseline, candidate) = words.pair(row.baseline, row.candidate);
-        let change = Change { value: row.change, low: None, high: None };
+        let change = Change::from(row.change.map(Estimate::bare));
         let mut cells = vec![Cell::from(if in_sweep { point } else { words.head.to_owned() })];
         cells.extend(of_arms.then(|| Cell::from(arm)));
         cells.extend((in_sweep && !one_metric).then(|| Cell::from(words.head)));

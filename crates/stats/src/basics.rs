@@ -103,7 +103,7 @@ pub fn jackknife<const N: usize>(
     let Some(without) = without.filter(|_| rounds >= 2) else { return Some(whole.map(Estimate::bare)) };
     let count = rounds as f64;
     let mean = sums(without.iter().copied()).map(|sum| sum / count);
-    let squares = sums(without.iter().map(|values| squared_distances(values, &mean)));
+    let squares = sums(without.iter().map(|values| zip(*values, mean, |value, mean| (value - mean).powi(2))));
     Some(zip(whole, squares, |value, squares| {
         Estimate::with_error(value, ((count - 1.0) / count * squares).sqrt(), count - 1.0)
     }))
@@ -111,10 +111,6 @@ pub fn jackknife<const N: usize>(
 
 fn sums<const N: usize>(rows: impl Iterator<Item = [f64; N]>) -> [f64; N] {
     rows.fold([0.0; N], |sums, row| zip(sums, row, |sum, value| sum + value))
-}
-
-fn squared_distances<const N: usize>(values: &[f64; N], from: &[f64; N]) -> [f64; N] {
-    zip(*values, *from, |value, from| (value - from).powi(2))
 }
 
 fn zip<const N: usize, T>(a: [f64; N], b: [f64; N], with: impl Fn(f64, f64) -> T) -> [T; N] {

@@ -43,9 +43,9 @@ impl Estimate {
         }
     }
 
-    /// The change as a fraction of a logarithm with its interval: exp(x) − 1.
-    pub fn exp_m1(self) -> Self {
-        Self { value: self.value.exp_m1(), low: self.low.map(f64::exp_m1), high: self.high.map(f64::exp_m1) }
+    /// The value and both ends by an increasing function.
+    pub fn map(self, by: impl Fn(f64) -> f64) -> Self {
+        Self { value: by(self.value), low: self.low.map(&by), high: self.high.map(&by) }
     }
 
     /// `None` without an interval.
@@ -70,11 +70,7 @@ impl Estimate {
 
     /// The same estimate in a unit that is `factor` times as fine.
     pub fn scaled(&self, factor: f64) -> Self {
-        Self {
-            value: self.value * factor,
-            low: self.low.map(|low| low * factor),
-            high: self.high.map(|high| high * factor),
-        }
+        self.map(|end| end * factor)
     }
 }
 

@@ -138,7 +138,7 @@ impl LogRatio {
 impl Evidence for LogRatio {
     /// exp(θ − …) − 1 to exp(θ + …) − 1.
     fn change(&self, confidence: f64) -> Estimate {
-        Estimate::around(self.theta, self.error.as_ref(), confidence).exp_m1()
+        Estimate::around(self.theta, self.error.as_ref(), confidence).map(f64::exp_m1)
     }
 
     fn p_value(&self) -> Option<f64> {

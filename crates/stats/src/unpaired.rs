@@ -49,7 +49,7 @@ impl LogLevel {
     pub fn since(&self, then: &Self, confidence: f64) -> Estimate {
         let theta = self.log - then.log;
         let error = self.error.zip(then.error).map(|(now, then)| now.plus(then.scaled(-1.0)));
-        Estimate::around(theta, error.as_ref(), confidence).exp_m1()
+        Estimate::around(theta, error.as_ref(), confidence).map(f64::exp_m1)
     }
 }
 

@@ -43,7 +43,6 @@ pub struct Header {
     /// The probes.
     pub probes: Vec<Descriptor>,
     /// The events that explaining rounds count, or why they count none; `None` if none were to be counted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<Events>,
     /// Who receives.
     pub receiver: Receiver,
@@ -190,6 +189,6 @@ impl Recorded for BlastRecord {
     }
 
     fn limits_mut(&mut self) -> &mut Vec<Limit> {
-        &mut self.header.envelope.limits
+        &mut self.header.envelope.typed.limits
     }
 }

@@ -18,7 +18,7 @@ use crate::stats::{Estimate, Evidence, LogRatio, Neighbours, Pair, PairedRound, 
 use crate::stored::{self, Stored, work};
 use crate::unit::{Bytes, Nanos};
 use crate::warning::{Code, Warning, gravest_first};
-use crate::{group_limit, thousands};
+use crate::{group_limit, number};
 use std::collections::BTreeMap;
 
 /// Computes all numbers, compared with an earlier measurement if there is one.
@@ -156,9 +156,7 @@ fn divided(header: &Header, host: &Host, sums: &Rounds, rounds: &[RoundRecord]) 
 
 /// The candidate divided by the baseline.
 fn ratio_of(change: &LogRatio) -> Estimate {
-    let change = change.change(CONFIDENCE);
-    let whole = |change: f64| change + 1.0;
-    Estimate { value: whole(change.value), low: change.low.map(whole), high: change.high.map(whole) }
+    change.change(CONFIDENCE).map(|change| change + 1.0)
 }
 
 /// Packets of a point that the kernel accepted per second, divided by those of the first point.
@@ -242,8 +240,8 @@ fn caveats(record: &BlastRecord, rounds: &[RoundRecord], sums: &Rounds, finding:
                 Code::PacketsUnaccounted,
                 format!(
                     "{name}: {} of {} sent packets are unaccounted for; {foreign}",
-                    thousands::separated(&unaccounted.unsigned_abs().to_string()),
-                    thousands::separated(&packets.sent.to_string()),
+                    number::separated(&unaccounted.unsigned_abs().to_string()),
+                    number::separated(&packets.sent.to_string()),
                 ),
             );
         }
@@ -322,7 +320,7 @@ fn judge(
         let cell = if several { format!("{} × {}", point.point().way(), point.submitters) } else { String::new() };
         AtPlace { cell, arm: String::new(), value, change }
     };
-    limit::judge(&record.header.envelope.limits, |name| {
+    limit::judge(&record.header.envelope.typed.limits, |name| {
         let points = finding.points.iter().enumerate().filter(|_| !record.rounds.is_empty());
         points.map(|(number, point)| at(number, point, name)).collect()
     })

@@ -56,13 +56,11 @@ pub struct Header {
     /// The page cache condition; `None` if no job uses the page cache.
     pub page_cache: Option<CacheSetup>,
     /// What counts the I/Os of commands that take turns in slices.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work_counter: Option<WorkCounter>,
     /// The probes that are read at both ends of each slice.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<Descriptor>,
     /// The events that explaining rounds count, or why they do not; `None` if none are to be counted.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<Events>,
 }
 

@@ -216,7 +216,7 @@ fn study_of(counted: &RoundsOfTheAnswer) -> CompareFinding {
     let families = change::families(&compared, &targets);
     let of_targets =
         compared.iter().flat_map(|found| targets.iter().filter_map(|metric| found.get(metric)?.as_ref().ok()));
-    let independent = of_targets.map(Found::independent_rounds).reduce(f64::min);
+    let independent = of_targets.map(|found| found.evidence.independent_units()).reduce(f64::min);
     let (mut explanation, mut costs) = explaining::explain(record, sums, &pairs);
     // An I/O of one arm is another in the other: a change per I/O in an account or an event is none of the work.
     let of_other_work = unlike.iter().zip(&mut costs).filter(|(unlike, _)| unlike.is_some());

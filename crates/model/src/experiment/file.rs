@@ -13,16 +13,13 @@ use crate::plan::value::Wrong;
 use serde::Deserialize;
 
 /// The contents of a file.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 struct File {
-    #[serde(default)]
     title: String,
     job: Option<String>,
     command: Option<Command>,
-    #[serde(default)]
     arm: Vec<Arm>,
-    #[serde(default)]
     sweep: Vec<Axis>,
     budget: Option<String>,
     hang_timeout: Option<String>,
@@ -35,18 +32,14 @@ struct File {
     margin: Option<String>,
     precision: Option<String>,
     target: Option<Vec<Metric>>,
-    #[serde(default)]
     fail_on: Vec<String>,
-    #[serde(default)]
     published: Vec<Published>,
-    #[serde(default)]
     aa: bool,
     cache: Option<String>,
     setup: Option<String>,
     prepare: Option<String>,
     cleanup: Option<String>,
     place: Option<String>,
-    #[serde(default)]
     service: Vec<Service>,
 }
 

@@ -126,11 +126,6 @@ impl Metric {
         self == Self::LatencyMean || self.percent().is_some()
     }
 
-    /// Whether it is per byte, or bytes per second.
-    pub fn is_of_bytes(self) -> bool {
-        matches!(self, Self::CyclesPerByte | Self::BytesPerSecond)
-    }
-
     /// Its words: in the header of a row or column; in a sentence; "*costs* 3 % more cycles per I/O"; and "takes 3 % more *time for the
     /// median I/O*", or nothing if that is the second.
     pub fn words(self) -> [&'static str; 4] {

@@ -4,8 +4,8 @@
 //! slices without a load.
 
 use super::{
-    BothCases, ExplainingRounds, FEWEST_ROUNDS, OfCase, Part, PartChange, ReadTime, largest_first, mean_of_arms,
-    of_baseline, of_candidate, read_times, times_read, with_slices,
+    BothCases, ExplainingRounds, FEWEST_ROUNDS, OfCase, Part, PartChange, ReadTime, costs, largest_first, mean_of_arms,
+    read_times, times_read, with_slices,
 };
 use crate::account::named::{
     AccountKey, ByAccount, IDLE_ENTRY, LEAST_SHARE, SMALL, as_peer, by_account, in_words, is_of_the_load, peers,
@@ -224,8 +224,8 @@ impl AccountParts {
     /// The changes of all accounts, each with an interval of this confidence; first those that are detected, the largest first. The last is
     /// the sum of small accounts.
     pub fn changes(&self, confidence: f64) -> Vec<AccountChange> {
-        let whole = of_baseline(&self.total).zip(of_candidate(&self.total));
-        let whole = whole.map_or(f64::INFINITY, |(one, other)| one.value + other.value);
+        let [baseline, candidate] = costs(&self.total);
+        let whole = baseline.zip(candidate).map_or(f64::INFINITY, |(one, other)| one.value + other.value);
         let change = |row: &Part<AccountKey>| {
             let per_io = row.change(confidence)?;
             let (name, kind, owner) = match &row.key {
@@ -245,7 +245,7 @@ impl AccountParts {
     pub fn whole(&self, undisturbed: Option<&[PairedRound]>) -> Option<ExplainedFinding> {
         let known_by_name = self.known_by_name;
         let change = difference(&self.total)?;
-        let (baseline, candidate) = (of_baseline(&self.total)?, of_candidate(&self.total)?);
+        let [Some(baseline), Some(candidate)] = costs(&self.total) else { return None };
         let without = undisturbed.and_then(difference);
         // A cost by level and one by name differ anyway, but not by an order of magnitude.
         let contradicted = !known_by_name && without.and_then(|it| change.contradicts(&it, CONFIDENCE)) == Some(true);
@@ -253,8 +253,7 @@ impl AccountParts {
             let times = undisturbed.map(|undisturbed| kept.value / undisturbed.value);
             kept.contains(0.0) == Some(false) && times.is_some_and(|times| !(1.0 / FAR..FAR).contains(&times))
         };
-        let levels = undisturbed.map(|rounds| (of_baseline(rounds), of_candidate(rounds)));
-        let far = levels.is_some_and(|(one, other)| is_far(baseline, one) || is_far(candidate, other));
+        let far = undisturbed.map(costs).is_some_and(|[one, other]| is_far(baseline, one) || is_far(candidate, other));
         Some(ExplainedFinding {
             rounds: self.total.len(),
             baseline,

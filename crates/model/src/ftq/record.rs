@@ -238,6 +238,6 @@ impl Recorded for FtqRecord {
     }
 
     fn limits_mut(&mut self) -> &mut Vec<Limit> {
-        &mut self.header.envelope.limits
+        &mut self.header.envelope.typed.limits
     }
 }

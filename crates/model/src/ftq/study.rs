@@ -162,7 +162,7 @@ pub(crate) fn quantities() -> Vec<Quantity> {
 
 /// Every limit of the record.
 fn judge(record: &FtqRecord, finding: &FtqFinding, stored: Option<&Stored<FtqRecord>>) -> Vec<LimitFinding> {
-    limit::judge(&record.header.envelope.limits, |name| {
+    limit::judge(&record.header.envelope.typed.limits, |name| {
         let value = estimate(record, name).unwrap_or_else(|| fact(record, finding, name));
         let no_spread = || "one recording shows no spread of it; limit its value".to_owned();
         let change = stored.map(|stored| {

@@ -194,7 +194,7 @@ impl Recorded for GuestRecord {
     }
 
     fn limits_mut(&mut self) -> &mut Vec<Limit> {
-        &mut self.header.envelope.limits
+        &mut self.header.envelope.typed.limits
     }
 
     fn has_baseline(plan: &GuestPlan) -> bool {

@@ -138,7 +138,7 @@ fn judge(record: &GuestRecord, finding: &GuestFinding, stored: Option<&GuestReco
             }),
         }
     };
-    limit::judge(&record.header.envelope.limits, |name| {
+    limit::judge(&record.header.envelope.typed.limits, |name| {
         let row = TABLE.iter().find(|row| row.quantity.name == name);
         let points = finding.points.iter().enumerate();
         row.map_or_else(Vec::new, |row| points.map(|(number, point)| at(number, point, row.count)).collect())

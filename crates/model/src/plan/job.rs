@@ -1,18 +1,23 @@
 //! A plan: phases in order, each a set of jobs that run at the same time.
 
-/// A part of a job: its fields, each with fio's default, which a record may leave out.
+/// A part of a job: its fields, each with fio's default, which a record may leave out. Behind the semicolon, those that it leaves out as long as
+/// no option of them is given.
 macro_rules! part {
-    ($(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $field:ident: $type:ty = $default:expr,)+ }) => {
+    ($(#[$doc:meta])* $name:ident {
+        $($(#[$about:meta])* $field:ident: $type:ty = $default:expr,)+
+        $(; $($(#[$of:meta])* $part:ident: $kind:ty,)+)?
+    }) => {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
         #[serde(default)]
         pub struct $name {
             $($(#[$about])* pub $field: $type,)+
+            $($($(#[$of])* #[serde(skip_serializing_if = "is_default")] pub $part: $kind,)+)?
         }
 
         impl Default for $name {
             fn default() -> Self {
-                Self { $($field: $default,)+ }
+                Self { $($field: $default,)+ $($($part: <$kind>::default(),)+)? }
             }
         }
     };
@@ -108,14 +113,8 @@ part! {
         order: Order = Order::Sequential,
         /// Block size of each direction.
         block_sizes: Each<Bytes> = Bytes(4096).into(),
-        /// Which requests it makes beyond these.
-        #[serde(skip_serializing_if = "is_default")]
-        requests: RequestPlan = RequestPlan::default(),
         /// Files or devices, and the region in them.
         target: Target = Target::default(),
-        /// The number, sizes and order of the files; how they are made, opened and kept.
-        #[serde(skip_serializing_if = "is_default")]
-        files: FilePlan = FilePlan::default(),
         /// `numjobs`: number of copies.
         copies: u32 = 1,
         /// Queue depth and batching.
@@ -124,45 +123,37 @@ part! {
         direct: bool = false,
         /// Time and amount of I/O.
         duration: Duration = Duration::default(),
+        ;
+        /// Which requests it makes beyond these.
+        requests: RequestPlan,
+        /// The number, sizes and order of the files; how they are made, opened and kept.
+        files: FilePlan,
         /// When files are synced.
-        #[serde(skip_serializing_if = "is_default")]
-        sync: SyncPlan = SyncPlan::default(),
+        sync: SyncPlan,
         /// How its engine asks the kernel.
-        #[serde(skip_serializing_if = "is_default")]
-        calls: CallPlan = CallPlan::default(),
+        calls: CallPlan,
         /// What slows it down.
-        #[serde(skip_serializing_if = "is_default")]
-        pace: Pace = Pace::default(),
+        pace: Pace,
         /// What it writes.
-        #[serde(skip_serializing_if = "is_default")]
-        content: Content = Content::default(),
+        content: Content,
         /// Whether what was written is read back right.
-        #[serde(skip_serializing_if = "is_default")]
-        verify: Verify = Verify::default(),
+        verify: Verify,
         /// The trace that it replays.
-        #[serde(skip_serializing_if = "is_default")]
-        replay: ReplayPlan = ReplayPlan::default(),
+        replay: ReplayPlan,
         /// Its logs.
-        #[serde(skip_serializing_if = "is_default")]
-        logs: LogPlan = LogPlan::default(),
+        logs: LogPlan,
         /// The threads of its copies.
-        #[serde(skip_serializing_if = "is_default")]
-        thread: ThreadPlan = ThreadPlan::default(),
+        thread: ThreadPlan,
         /// When it runs among other jobs.
-        #[serde(skip_serializing_if = "is_default")]
-        together: Together = Together::default(),
+        together: Together,
         /// Engine `nbd`: its server, and how it sends and receives.
-        #[serde(skip_serializing_if = "is_default")]
-        path: PathPlan = PathPlan::default(),
+        path: PathPlan,
         /// Options of single engines.
-        #[serde(skip_serializing_if = "is_default")]
-        own: OwnPlan = OwnPlan::default(),
+        own: OwnPlan,
         /// Busy work that is added.
-        #[serde(skip_serializing_if = "is_default")]
-        inject: Inject = Inject::default(),
+        inject: Inject,
         /// How it is reported.
-        #[serde(skip_serializing_if = "is_default")]
-        reporting: Reporting = Reporting::default(),
+        reporting: Reporting,
     }
 }
 

@@ -27,10 +27,8 @@ pub struct JobRecord {
     /// Trims.
     pub trim: Direction,
     /// I/Os whose direction the program does not report.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mixed: Option<Box<Direction>>,
     /// Packets that were sent and did not arrive, as the program reports them; `None` if no packet was lost.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<Lost>,
     /// Its counts leave out I/O that the machine paid for, so that no cost can be divided by them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -38,7 +36,6 @@ pub struct JobRecord {
     /// fsync and fdatasync calls.
     pub syncs: u64,
     /// Blocks that were checked; `None` if the job does not verify.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified: Option<Verified>,
     /// I/Os that failed.
     pub errors: u64,
@@ -49,17 +46,14 @@ pub struct JobRecord {
     /// CPU time of the job's thread.
     pub thread_nanos: Option<Nanos>,
     /// What the kernel counts for the job's thread.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<ThreadUsage>,
     /// System calls that submit, wait for, or do I/O.
     pub syscalls: Option<u64>,
     /// Error of timestamps; only if a batch of I/Os shares them.
     pub stamp_error: Option<StampError>,
     /// The stages of latency, if the engine measures them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stages: Option<Box<StageLatencies>>,
     /// Busy work added to each I/O.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub injected_ns: Option<Injected>,
     /// Percentiles to report, in percent.
     pub percentiles: Vec<f64>,
@@ -98,17 +92,12 @@ impl JobRecord {
 
     /// Bytes of all directions; 0 likewise.
     pub fn bytes(&self) -> Bytes {
-        if self.uncounted { Bytes(0) } else { self.reported_bytes() }
+        if self.uncounted { Bytes(0) } else { self.directions().map(|direction| direction.bytes).sum() }
     }
 
     /// I/Os of all directions, also if they are not all that the machine paid for.
     pub fn reported_ios(&self) -> u64 {
         self.directions().map(|direction| direction.ios).fold(0, u64::saturating_add)
-    }
-
-    /// Bytes of all directions likewise.
-    pub fn reported_bytes(&self) -> Bytes {
-        self.directions().map(|direction| direction.bytes).sum()
     }
 
     /// Reads, writes and trims, and the I/Os that may be either.
@@ -137,7 +126,6 @@ pub struct StageLatencies {
     /// From the issue of the I/O until its first byte is passed to the kernel.
     pub backlog_wait: Histogram,
     /// From then until the kernel has all of it, if the engine measures that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sending: Option<Histogram>,
     /// From then until the client has parsed the reply.
     pub round_trip: Histogram,

@@ -147,7 +147,8 @@ impl Recorded for Record {
         if let Some(stored) = stored {
             study::against_stored::stand_beside(&mut finding, self, stored);
         }
-        finding.head.limits = limit::judge(&self.envelope.limits, |metric| study::limits::at_places(&finding, metric));
+        finding.head.limits =
+            limit::judge(&self.envelope.typed.limits, |metric| study::limits::at_places(&finding, metric));
         finding
     }
 
@@ -156,7 +157,7 @@ impl Recorded for Record {
     }
 
     fn limits_mut(&mut self) -> &mut Vec<Limit> {
-        &mut self.envelope.limits
+        &mut self.envelope.typed.limits
     }
 }
 

@@ -108,7 +108,7 @@ fn decided(subject: &str, metric: Metric, change: Change) -> String {
     if change.ends().is_some_and(|(low, high)| low < 0.0 && high > 0.0) {
         return format!("{subject}: {} {}", tied(&change.whole()), words.noun);
     }
-    let direction = words.direction(!change.value.is_some_and(|value| value < 0.0));
+    let direction = words.direction(!change.0.is_some_and(|it| it.value < 0.0));
     format!("{subject} {} {} {direction}", words.verb, tied(&change.size()))
 }
 

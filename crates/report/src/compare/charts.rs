@@ -39,7 +39,7 @@ fn of_metric(
 
 /// The change of latency at each percentile.
 pub fn shift(finding: &CompareFinding, cell: &CellFinding) -> Vec<Block> {
-    let change = |point: &ShiftPoint| point.change.map(Change::from).unwrap_or_default();
+    let change = |point: &ShiftPoint| Change::from(point.change);
     let drawn = tables::scale(finding.rules.margin, cell.shift.iter().map(change));
     let heads = [contents::baseline(finding), &cell.arm, "change", "95 %"].map(Column::number);
     let mut columns = [vec![Column::text("percentile")], heads.to_vec()].concat();

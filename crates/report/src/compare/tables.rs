@@ -88,7 +88,7 @@ fn table(finding: &CompareFinding, arm: &str, names: &[&str], lines: Vec<Line>, 
 /// The common scale of most intervals: it includes 0 and the margin.
 pub fn scale(margin: f64, changes: impl Iterator<Item = Change>) -> Option<Scale> {
     let around = if margin.is_finite() && margin > 0.0 { margin } else { 0.0 };
-    let ranges = changes.filter_map(|change| Span::range([change.value, change.low, change.high]));
+    let ranges = changes.filter_map(|change| change.0).filter_map(|it| Span::range([Some(it.value), it.low, it.high]));
     let span = Span::of_most(&ranges.collect::<Vec<_>>(), around)?;
     Some(Scale { span, margin: Some(margin) })
 }

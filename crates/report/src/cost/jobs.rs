@@ -3,7 +3,7 @@
 use super::SHOWN;
 use crate::conditions;
 use crate::document::{Audience, Block, Body, Cell, Column, Note, Table, Tone};
-use crate::number::{self, BYTES, COUNT, CYCLES, NANOS, Scale};
+use crate::number::{self, BYTES, COUNT, CYCLES, MISSING, NANOS, Scale};
 use crate::phrase::tied;
 use model::finding::{CopiesApart, JobFinding, LatencyFinding, RunFinding, StagesFinding};
 use model::plan::JobPlan;
@@ -40,7 +40,7 @@ pub fn block(finding: &RunFinding) -> Block {
             number::with_unit(BYTES, job.all.bytes as f64).into(),
             of_one_rate(counted(number::with_unit(COUNT, job.all.iops))).into(),
             of_one_rate(number::bytes_per_second(job.all.bytes_per_second)).into(),
-            number::known_significant(job.ios_per_crossing).into(),
+            job.ios_per_crossing.map_or_else(|| MISSING.to_owned(), number::significant).into(),
             own_cycles(scale, job).into(),
             Cell::new(errors, number::count(job.errors)),
         ]);

@@ -1,9 +1,8 @@
 //! Words and numbers of recordings.
 
-use crate::number::{self, MISSING};
+use crate::number::{self, MISSING, separated};
 use crate::probes::units;
 use model::ftq::FtqFinding;
-use model::thousands::separated;
 
 /// A value whose unit is in its [label](crate::probes::label).
 pub(super) fn bare(unit: &str, value: f64) -> String {

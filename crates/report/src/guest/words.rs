@@ -1,10 +1,9 @@
 //! Words and numbers of guests. Instructions are exact, so all their digits are shown, with separators.
 
-use crate::number::MISSING;
+use crate::number::{MISSING, separated};
 use model::guest::GuestFinding;
 use model::guest::finding::{PointFinding, axis};
 use model::stats::Estimate;
-use model::thousands::separated;
 
 /// From here on fractions of an instruction do not matter.
 const WHOLE: f64 = 100.0;

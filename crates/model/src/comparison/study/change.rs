@@ -41,19 +41,12 @@ pub(super) struct Judge<'a> {
 
 /// A metric's change and its values in both arms.
 pub(super) struct Found {
-    evidence: Box<dyn Evidence>,
+    pub evidence: Box<dyn Evidence>,
     typical: Option<Estimate>,
     baseline: f64,
     candidate: f64,
     /// Whether one round carries much of an arm's sum, and what it carries.
     pub dominated: Option<Dominated>,
-}
-
-impl Found {
-    /// How many independent rounds those of the change are worth.
-    pub fn independent_rounds(&self) -> f64 {
-        self.evidence.independent_units()
-    }
 }
 
 /// A round that carries much of an arm's sum.

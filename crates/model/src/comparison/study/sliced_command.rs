@@ -131,7 +131,8 @@ impl Unlike {
 
     /// Whether the arms do other work by this metric.
     pub fn concerns(&self, metric: Metric) -> bool {
-        metric.is_of_work() && !(self.bytes_are_work && metric.is_of_bytes())
+        metric.is_of_work()
+            && !(self.bytes_are_work && matches!(metric, Metric::CyclesPerByte | Metric::BytesPerSecond))
     }
 }
 

@@ -3,9 +3,8 @@
 use super::labels::Motion;
 use crate::ftq::finding::Label;
 use crate::ftq::record::Worker;
-use crate::number::{self, BYTES, NANOS};
+use crate::number::{self, BYTES, NANOS, separated};
 use crate::probe::Descriptor;
-use crate::thousands::separated;
 
 /// Depth from which on a worker stops; below it, it loses time.
 const STOPS: f64 = 0.8;

@@ -10,7 +10,8 @@ pub(super) fn read(
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> (Vec<Section>, Vec<ParseError>) {
     let (mut sections, mut errors) = (Vec::<Section>::new(), Vec::new());
-    for (line, whole) in (1..).zip(without_mark(text).lines()) {
+    // Windows editors put a byte order mark at the start of a file.
+    for (line, whole) in (1..).zip(text.strip_prefix('\u{feff}').unwrap_or(text).lines()) {
         let (text, place) = (without_comment(whole), Place::Line { file: file.to_owned(), line });
         if text.is_empty() {
             continue;
@@ -55,11 +56,6 @@ fn assignment(
 pub(super) fn no_job(file: &str, text: &str) -> ParseError {
     let place = Place::Line { file: file.to_owned(), line: text.lines().count().max(1) };
     refuse_section(&place, "job1", "missing; no file has a job, so nothing runs")
-}
-
-/// Removes the byte order mark that Windows editors put at the start of a file.
-fn without_mark(text: &str) -> &str {
-    text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
 fn without_comment(line: &str) -> &str {
