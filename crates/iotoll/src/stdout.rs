@@ -44,7 +44,7 @@ impl Results {
             file.map(|file| (path.clone(), file)).map_err(refused)
         };
         let file = fio.and_then(|fio| fio.file.as_ref()).map(open).transpose()?;
-        let format = fio.and_then(|fio| fio.output_format).unwrap_or(shown.format);
+        let format = fio.and_then(FioFlags::format).unwrap_or(shown.format);
         Ok(Self { shown: Shown { format, ..shown }, file })
     }
 

@@ -38,11 +38,11 @@ struct Row {
 }
 
 static KINDS: [Row; 5] = [
-    row(Kind::Cost, ["cost", "iotoll.run/1", "a run", "iotoll run or iotoll cost"], 5),
-    row(Kind::Compare, ["compare", "iotoll.compare/1", "a comparison", "iotoll compare"], 5),
-    row(Kind::Guest, ["guest", "iotoll.guest/1", "a measurement of guests", "iotoll guest run"], 1),
-    row(Kind::Ftq, ["ftq", "iotoll.ftq/1", "a recording", "iotoll ftq"], 2),
-    row(Kind::Blast, ["blast", "iotoll.blast/1", "a blast of packets", "iotoll blast"], 5),
+    row(Kind::Cost, ["cost", "iotoll.run/1", "a run", "iotoll run or iotoll cost"], 6),
+    row(Kind::Compare, ["compare", "iotoll.compare/1", "a comparison", "iotoll compare"], 6),
+    row(Kind::Guest, ["guest", "iotoll.guest/1", "a measurement of guests", "iotoll guest run"], 2),
+    row(Kind::Ftq, ["ftq", "iotoll.ftq/1", "a recording", "iotoll ftq"], 3),
+    row(Kind::Blast, ["blast", "iotoll.blast/1", "a blast of packets", "iotoll blast"], 6),
 ];
 
 const fn row(kind: Kind, [name, schema, noun, made_by]: [&'static str; 4], method_version: u32) -> Row {

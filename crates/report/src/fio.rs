@@ -1,12 +1,70 @@
-//! A run in the format of fio's JSON.
+//! A run in the formats of fio: its JSON, and its lines of fields between semicolons (terse, version 3).
 
 use crate::json;
 use model::finding::RunFinding;
-use model::fio_report::{Bins, FioReport};
+use model::fio_report::{Bins, Directions, FioDirection, FioJob, FioReport, Ordered, Spread};
 
 /// fio's JSON.
 pub fn json(run: &RunFinding, bins: Bins) -> String {
     json::json(&FioReport::of(run, bins, time))
+}
+
+/// A line for each job.
+pub fn terse(run: &RunFinding) -> String {
+    FioReport::of(run, Bins::Without, time).jobs.iter().map(|job| line(job) + "\n").collect()
+}
+
+/// Percentiles in a line; the places of missing ones are filled.
+const PERCENTILES: usize = 20;
+/// Fields of the distribution of queue depths, which iotoll does not measure.
+const DEPTHS: usize = 7;
+
+fn line(job: &FioJob) -> String {
+    // A name must not begin another field or line.
+    let name: String =
+        job.jobname.chars().map(|letter| if letter.is_control() || letter == ';' { '_' } else { letter }).collect();
+    let mut fields = vec!["3".to_owned(), "fio-3.33".to_owned(), name, job.groupid.to_string(), job.error.to_string()];
+    let none = FioDirection::default();
+    // A sum stands in the place of reads.
+    let [first, second] = match &job.directions {
+        Directions::Each { read, write, .. } => [&**read, &**write],
+        Directions::Sum { mixed } => [&**mixed, &none],
+    };
+    fields.extend(direction(first));
+    fields.extend(direction(second));
+    fields.extend([format!("{:.6}%", job.usr_cpu), format!("{:.6}%", job.sys_cpu)]);
+    fields.extend([job.ctx, job.majf, job.minf].map(|count| count.to_string()));
+    fields.extend(std::iter::repeat_n("0.0%".to_owned(), DEPTHS));
+    // Below a microsecond counts as below two.
+    let nanos: f64 = shares(&job.latency_ns).sum();
+    let micros =
+        shares(&job.latency_us).enumerate().map(|(place, share)| if place == 0 { share + nanos } else { share });
+    fields.extend(micros.chain(shares(&job.latency_ms)).map(|share| format!("{share:.2}%")));
+    fields.join(";")
+}
+
+fn shares(of: &Ordered<f64>) -> impl Iterator<Item = f64> {
+    of.0.iter().map(|(_, share)| *share)
+}
+
+fn direction(of: &FioDirection) -> Vec<String> {
+    let mut fields = [of.io_kbytes, of.bw, of.iops.trunc() as u64, of.runtime].map(|value| value.to_string()).to_vec();
+    fields.extend(spread(&of.slat_ns));
+    fields.extend(spread(&of.clat_ns));
+    let percentiles = of.clat_ns.percentile.iter().flat_map(|percentile| &percentile.0);
+    let told = percentiles.map(|(percent, nanos)| format!("{percent}%={}", nanos / 1000));
+    fields.extend(told.chain(std::iter::repeat("0%=0".to_owned())).take(PERCENTILES));
+    fields.extend(spread(&of.lat_ns));
+    fields.extend([of.bw_min, of.bw_max].map(|value| value.to_string()));
+    fields.push(format!("{:.6}%", of.bw_agg));
+    fields.extend([of.bw_mean, of.bw_dev].map(|value| format!("{value:.6}")));
+    fields
+}
+
+/// Least, largest, mean and deviation, in microseconds.
+fn spread(of: &Spread) -> [String; 4] {
+    let exact = |nanos: f64| format!("{:.6}", nanos / 1e3);
+    [(of.min / 1000).to_string(), (of.max / 1000).to_string(), exact(of.mean), exact(of.stddev)]
 }
 
 /// "Fri Nov 27 10:59:54 2026", in UTC; empty for a time that is none.
@@ -35,10 +93,17 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_stands_in_the_place_of_both_directions() {
+    fn a_line_has_the_fields_of_version_3_without_devices() {
         let mut run = fixture::named("psync_4k");
+        run.jobs.iter_mut().for_each(|job| job.name = "a;b".to_owned());
+        let text = terse(&run);
+        let fields: Vec<&str> = text.trim_end().split(';').collect();
+        assert_eq!(fields.len(), 121);
+        assert_eq!(fields.get(..5), Some(&["3", "fio-3.33", "a_b", "0", "0"][..]));
+        assert_eq!((fields[6], fields[7]), ("1137244", "284311"), "KiB per second, I/Os per second");
         let [job] = run.jobs.as_mut_slice() else { panic!("one job") };
         (job.mixed, job.read) = (Some(job.read.clone()), Default::default());
+        assert_eq!(terse(&run), text, "a sum stands in the place of reads");
         let value: serde_json::Value = serde_json::from_str(&json(&run, Bins::Without)).unwrap();
         assert_eq!(value["jobs"][0]["mixed"]["total_ios"], 2_843_112);
         assert!(value["jobs"][0].get("read").is_none());

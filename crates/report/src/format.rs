@@ -93,6 +93,8 @@ pub enum Format {
     FioJson,
     /// The same with the distribution of latencies.
     FioJsonPlus,
+    /// A run as fio's lines of fields between semicolons.
+    Terse,
 }
 
 enum Render {
@@ -111,7 +113,7 @@ struct Row {
 }
 
 /// In the order in which help lists them.
-static TABLE: [Row; 8] = [
+static TABLE: [Row; 9] = [
     Row { format: Format::Table, name: "table", render: Render::Document(text::terminal) },
     Row { format: Format::Json, name: "json", render: Render::Numbers(|json| json) },
     Row { format: Format::Mail, name: "mail", render: Render::Document(|document, _, _| mail::mail(document)) },
@@ -124,6 +126,7 @@ static TABLE: [Row; 8] = [
     Row { format: Format::Html, name: "html", render: Render::Document(|document, _, _| html::html(document)) },
     Row { format: Format::FioJson, name: "fio-json", render: Render::Fio(|run| fio::json(run, Bins::Without)) },
     Row { format: Format::FioJsonPlus, name: "fio-json+", render: Render::Fio(|run| fio::json(run, Bins::With)) },
+    Row { format: Format::Terse, name: "terse", render: Render::Fio(fio::terse) },
 ];
 
 impl Format {
@@ -179,12 +182,12 @@ mod tests {
     #[test]
     fn every_format_has_its_row() {
         let own = [Format::Table, Format::Json, Format::Mail, Format::Markdown, Format::Csv, Format::Html];
-        for format in own.into_iter().chain([Format::FioJson, Format::FioJsonPlus]) {
+        for format in own.into_iter().chain([Format::FioJson, Format::FioJsonPlus, Format::Terse]) {
             assert_eq!(format.row().format, format);
             assert_eq!(format.is_of_fio(), !own.contains(&format));
         }
         let names: Vec<&str> = Format::all().map(Format::name).collect();
-        assert_eq!(names, ["table", "json", "mail", "markdown", "csv", "html", "fio-json", "fio-json+"]);
+        assert_eq!(names, ["table", "json", "mail", "markdown", "csv", "html", "fio-json", "fio-json+", "terse"]);
     }
 
     #[test]
@@ -192,7 +195,9 @@ mod tests {
         for format in Format::all() {
             for (name, finding) in examples::all() {
                 let text = format.render(&*finding, Ink::Plain, 100);
-                assert!(text.ends_with('\n') && text.len() > 1, "{name} as {}", format.name());
+                // A line for each job.
+                let no_line = format == Format::Terse && finding.own_run().is_some_and(|run| run.jobs.is_empty());
+                assert!(no_line || text.ends_with('\n') && text.len() > 1, "{name} as {}", format.name());
             }
         }
     }

@@ -12,17 +12,27 @@ pub struct FioFlags {
     /// Write the result into this file instead of standard output; its contents are replaced
     #[arg(long = "output", id = "output_file", value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// Output format by fio's name: normal (table), json (fio-json) or json+ (fio-json+)
+    /// Output format by fio's name: normal (table), json (fio-json), json+ (fio-json+) or terse
     #[arg(long, value_name = "FORMAT", value_parser = fio_format(), hide_possible_values = true, conflicts_with = "format")]
-    pub output_format: Option<Format>,
+    output_format: Option<Format>,
+    /// Short for --output-format terse
+    #[arg(long, conflicts_with_all = ["format", "output_format"])]
+    minimal: bool,
     /// Without effect: iotoll saves and loads no states of verifications
     #[arg(long, value_name = "FOLDER")]
     aux_path: Option<PathBuf>,
 }
 
+impl FioFlags {
+    /// The format that they ask for.
+    pub fn format(&self) -> Option<Format> {
+        self.output_format.or(self.minimal.then_some(Format::Terse))
+    }
+}
+
 /// fio's names of formats.
-const FORMATS: [(&str, Format); 3] =
-    [("normal", Format::Table), ("json", Format::FioJson), ("json+", Format::FioJsonPlus)];
+const FORMATS: [(&str, Format); 4] =
+    [("normal", Format::Table), ("json", Format::FioJson), ("json+", Format::FioJsonPlus), ("terse", Format::Terse)];
 
 fn fio_format() -> impl TypedValueParser<Value = Format> {
     PossibleValuesParser::new(FORMATS.map(|(name, _)| name)).try_map(|text| {

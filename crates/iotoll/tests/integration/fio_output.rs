@@ -60,6 +60,9 @@ fn every_key_of_fio_has_its_place_and_type() {
     let shares = ["latency_ns", "latency_us", "latency_ms"].map(|ranges| job[ranges].as_object().unwrap().values());
     let sum: f64 = shares.into_iter().flatten().map(number).sum();
     assert!((sum - 100.0).abs() < 1e-6, "{sum}");
+    let terse = |text: &str| text.trim_end().split(';').count();
+    let ours = folder.iotoll(&format!("{MEASURED} --no-save --minimal {JOB}")).run();
+    assert_eq!(terse(&ours.stdout), terse(&of_fio(&folder, "terse")));
 }
 
 #[test]

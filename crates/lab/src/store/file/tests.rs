@@ -29,9 +29,9 @@ fn a_file_that_is_not_a_record_says_what_to_give() {
             envelope.replacen("iotoll.record/5", "iotoll.record/9", 1),
             &["its schema is 'iotoll.record/9', of iotoll", give],
         ),
-        (envelope.replacen("\"method_version\":5", "\"method_version\":\"two\"", 1), &["line 1: is damaged", give]),
+        (envelope.replacen("\"method_version\":6", "\"method_version\":\"two\"", 1), &["line 1: is damaged", give]),
         (
-            envelope.replacen("\"method_version\":5", "\"method_version\":1", 1),
+            envelope.replacen("\"method_version\":6", "\"method_version\":1", 1),
             &["measured by method 1", "show it with"],
         ),
         (

@@ -590,21 +590,3 @@ fn missing_values_are_not_precise() {
     parts(&mut silent.rounds).filter(|slice| slice.case == Some(3)).for_each(|slice| slice.work.ios = 0);
     assert!(!standing(&silent).precise);
 }
-
-/// The header has half the CPUs of these rounds.
-#[test]
-fn a_round_is_studied_with_its_own_cpus() {
-    let load = |_, case: usize| Load { nanos_per_io: if case == 0 { 1000 } else { 1100 }, ios: 40_000 };
-    let small = study(&record(experiment(Draft::default()), 12, load));
-    let mut large = record(experiment(Draft::default()), 12, load);
-    for snapshot in parts(&mut large.rounds).flat_map(|slice| slice.ends) {
-        // Two more CPUs, which are idle.
-        let list = snapshot.counts.get_mut(Meter::TimerList).unwrap();
-        (list.cpus, list.total) = (4, list.total + 2 * snapshot.at_nanos.0);
-    }
-    let large = study(&large);
-    let cost = |found: &crate::comparison::CompareFinding| found.cells[0].metrics["cycles_per_io"].baseline.unwrap();
-    assert!((cost(&large) / cost(&small) - 1.0).abs() < 1e-9, "{} {}", cost(&large), cost(&small));
-    let busy = |found: &crate::comparison::CompareFinding| found.environment.background_busy_fraction.unwrap();
-    assert!((busy(&large) - busy(&small) / 2.0).abs() < 1e-9, "{} {}", busy(&large), busy(&small));
-}

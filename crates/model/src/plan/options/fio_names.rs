@@ -148,7 +148,7 @@ pub(super) static REFUSED: &[Refused] = &[
     harmless("iotoll measures the cycles of the whole machine; --meters idle reads its idle time", "idle-prof"),
     harmless("--parse-only shows the resolved job, and strace -f its system calls", "debug"),
     harmless("write_bw_log with log_avg_msec logs the bandwidth of each job", "bandwidth-log"),
-    harmless("--format fio-json has all numbers", "append-terse minimal terse-version"),
+    harmless("--format fio-json has all numbers", "append-terse terse-version"),
     harmless(
         "leave it out: iotoll has no such table or pool, and no such warnings",
         "alloc-size max-jobs warnings-fatal",
