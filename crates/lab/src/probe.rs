@@ -9,6 +9,7 @@ mod source;
 mod worker;
 
 use crate::error::{Error, Result};
+use crate::sysroot::names;
 use model::probe::{Descriptor, FAMILIES, Family, Instance, Listed, Place, Probe, ROWS, Readings};
 use model::reading::Reading;
 use model::unit::Nanos;
@@ -130,9 +131,7 @@ fn of_family(family: &Family) -> Vec<Listed> {
         Instance::Any => {}
         Instance::Ends(ends) => found.extend(line(family.prefix.to_owned(), ends)),
         Instance::Folder(folder, ends) => {
-            let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-            let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-            names.sort_unstable();
+            let names = names(folder.as_ref());
             found.extend(names.iter().filter_map(|name| line(format!("{}{name}.", family.prefix), ends)));
             if names.is_empty() {
                 let why = format!("{folder} is empty or missing");

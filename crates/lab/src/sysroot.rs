@@ -52,10 +52,7 @@ impl Sysroot {
 
     /// The names in a directory, sorted; none if it does not exist.
     pub fn names(&self, directory: &str) -> Vec<String> {
-        let entries = std::fs::read_dir(self.root.join(directory)).into_iter().flatten().flatten();
-        let mut names: Vec<_> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-        names.sort();
-        names
+        names(&self.root.join(directory))
     }
 
     /// The names in a directory that consist of `prefix` and a number, in the order of the numbers.
@@ -65,6 +62,14 @@ impl Sysroot {
         names.sort_by_key(number);
         names
     }
+}
+
+/// The names in a folder, sorted; none if it does not exist.
+pub(crate) fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<_> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort();
+    names
 }
 
 /// Number of items in a kernel list such as `0-3,8`; `None` if it is malformed.

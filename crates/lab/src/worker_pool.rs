@@ -61,7 +61,7 @@ pub struct WorkerPool {
     begin: Arc<OnceLock<()>>,
     release: Arc<OnceLock<()>>,
     news: Receiver<News>,
-    live: Vec<Arc<LiveCounters>>,
+    pub(crate) live: Vec<Arc<LiveCounters>>,
     clocks: Arc<Mutex<Vec<(u32, ThreadClock)>>>,
     threads: Vec<JoinHandle<Left>>,
     working: usize,
@@ -221,12 +221,9 @@ impl WorkerPool {
                     self.ended = self.ended.max(Some(at));
                     self.working -= 1;
                     self.note_end(job);
-                    match outcome {
-                        Ok(()) => {}
-                        Err(error) => {
-                            self.stop();
-                            self.failure = self.failure.take().or(Some(error));
-                        }
+                    if let Err(error) = outcome {
+                        self.stop();
+                        self.failure.get_or_insert(error);
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => return false,
@@ -251,11 +248,6 @@ impl WorkerPool {
                 self.stop();
             }
         }
-    }
-
-    /// The counters of the first worker, for a reader of its own.
-    pub(crate) fn first_counters(&self) -> Option<Arc<LiveCounters>> {
-        self.live.first().cloned()
     }
 
     /// Kernel thread ids of the workers.
@@ -340,9 +332,10 @@ pub(crate) fn build_worker(
 ) -> Result<Worker> {
     let plan = copy.plan;
     let spans: Vec<_> = copy.targets.iter().map(|target| target.span).collect();
-    // What a trace has is not drawn.
-    let drawn = copy.replay.is_none().then_some(plan);
-    let source = RequestSource::new(drawn.unwrap_or(&one_byte()), &spans, copy.number).ok_or_else(|| {
+    // What a trace has is not drawn, and its files may have any length.
+    let one_byte = JobPlan { block_sizes: Bytes(1).into(), ..JobPlan::default() };
+    let drawn = if copy.replay.is_none() { plan } else { &one_byte };
+    let source = RequestSource::new(drawn, &spans, copy.number).ok_or_else(|| {
         Error::refused(plan, "a file or export is smaller than one block; check size=, offset= and bs=")
     })?;
     let mut worker = Worker::new(plan, source, live, control, clock);
@@ -353,12 +346,6 @@ pub(crate) fn build_worker(
         worker.carry(plan, payload);
     }
     Ok(worker)
-}
-
-/// A job whose requests fit into any file.
-fn one_byte() -> JobPlan {
-    let one = Bytes(1);
-    JobPlan { block_sizes: one.into(), ..JobPlan::default() }
 }
 
 /// Opens a copy's engine in this thread, which becomes its worker, and passes it to `work`.

@@ -3,7 +3,6 @@
 //! Comparisons and blasts record them. [`rounds`] reads what was measured between the ends of each.
 
 pub(crate) mod command;
-mod readings;
 pub(crate) mod rounds;
 
 pub(crate) use command::{bytes_of_a_message, counts, is_uncounted};

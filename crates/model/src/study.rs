@@ -2,13 +2,12 @@
 
 mod accounts;
 pub(crate) mod against_stored;
-mod background;
 pub(crate) mod caveats;
 pub(crate) mod events;
 mod job;
 pub(crate) mod limits;
+mod net;
 pub(crate) mod page_cache;
-mod per_work;
 pub(crate) mod phase;
 pub(crate) mod placement;
 pub(crate) mod probes;
@@ -23,7 +22,7 @@ use crate::kind::Head;
 use crate::plan::JobPlan;
 use crate::record::{Host, MeterStatus, PhaseRecord, Record, Source};
 use crate::unit::Hertz;
-use background::BackgroundRates;
+use net::BackgroundRates;
 
 /// Computes the finding of a record.
 pub fn study(record: &Record) -> RunFinding {

@@ -1,11 +1,10 @@
 //! Published numbers next to the measured ones.
 
 use crate::change::Change;
-use crate::conditions;
 use crate::document::{Block, Body, Cell, Column, Fact, Note, Table, Tone};
 use crate::number::MISSING;
 use crate::phrase::seed_form;
-use crate::{contents, words};
+use crate::{conditions, contents, words};
 use model::blast::BlastFinding;
 use model::blast::finding::PointFinding;
 use model::blast::plan::PublishedPackets;

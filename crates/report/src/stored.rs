@@ -3,8 +3,7 @@
 use crate::change::Change;
 use crate::document::{Block, Body, Fact, Note};
 use crate::number::{self, COUNT, CYCLES};
-use crate::phrase::phase_name;
-use crate::phrase::{self, tied, units_tied};
+use crate::phrase::{self, phase_name, tied, units_tied};
 use crate::{contents, words};
 use model::comparison::CompareFinding;
 use model::comparison::finding::{AgainstStored, CellFinding, MetricFinding};

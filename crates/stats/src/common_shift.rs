@@ -3,8 +3,8 @@
 //! The input is the common mode of each round. A step causes a caveat, but does not affect the paired verdict, in which
 //! it cancels.
 
+use super::estimate::two_sided_p;
 use super::ratio::Pair;
-use super::uncertainty::two_sided_p;
 
 /// Smaller steps are not reported.
 const LEAST_STEP: f64 = 0.1;
@@ -25,7 +25,7 @@ pub struct CommonShift {
     pub p_value: f64,
 }
 
-/// The step in ln(Σn/Σd) of rounds, each the sum over all arms ([`super::PairedRound::common_mode`]): the split with
+/// The step in ln(Σn/Σd) of rounds, each the sum over all arms, which shows changes of the machine: the split with
 /// the smallest p-value of a pooled two-sample t test, if that p-value times the number of splits is below 0.001 and
 /// the step is at least 10 %.
 ///

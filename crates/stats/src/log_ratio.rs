@@ -3,11 +3,10 @@
 //! The input is rounds with both arms. The result is the logarithm of the ratio, with a standard error from the spread
 //! of the rounds. The verdict interprets it.
 
-use super::estimate::Estimate;
+use super::estimate::{Estimate, Uncertainty};
 use super::evidence::Evidence;
 use super::ratio::{self, Pair};
 use super::serial::Neighbours;
-use super::uncertainty::Uncertainty;
 use serde::{Deserialize, Serialize};
 
 /// A smaller |θ| is a rounding error of its sums, not a difference: 60 rounds of f64 sums have an error of about 1e-14.
@@ -28,14 +27,6 @@ impl PairedRound {
     /// The round with its arms exchanged.
     pub fn swapped(self) -> Self {
         Self { baseline: self.candidate, candidate: self.baseline }
-    }
-
-    /// Both arms together: the common mode, which shows changes of the machine, but hardly those of the candidate.
-    pub fn common_mode(self) -> Pair {
-        Pair {
-            numerator: self.baseline.numerator + self.candidate.numerator,
-            denominator: self.baseline.denominator + self.candidate.denominator,
-        }
     }
 }
 

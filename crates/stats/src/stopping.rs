@@ -84,7 +84,7 @@ pub fn seconds_to_decide(elapsed_seconds: f64, half_width: f64, wanted_half_widt
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::uncertainty::{Uncertainty, confidence_of_each};
+    use crate::estimate::{Uncertainty, confidence_of_each};
 
     const GOAL: Goal = Goal { half_width: 0.01, margin: 0.03, confidence: CONFIDENCE };
 

@@ -155,7 +155,7 @@ impl Own {
             WorkerPool::start(&copies, &Placing::default(), (surroundings.clock)(), 0, surroundings.interruption)?;
         let no_thread = || Error::Refused("the worker has no thread; please report this".to_owned());
         let thread = pool.thread_ids().first().copied().ok_or_else(no_thread)?;
-        let counters = pool.first_counters().ok_or_else(no_thread)?;
+        let counters = pool.live.first().cloned().ok_or_else(no_thread)?;
         Ok(Self { pool, counters, thread, computes, words })
     }
 }

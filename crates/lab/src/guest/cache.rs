@@ -4,6 +4,7 @@
 use super::tool::Care;
 use crate::error::{Error, Result};
 use crate::guardian::{Guardian, OwnFolder};
+use crate::sysroot::names;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
@@ -198,14 +199,6 @@ fn bytes_below(path: &Path) -> u64 {
     }
     let entries = fs::read_dir(path).into_iter().flatten().flatten();
     entries.map(|entry| bytes_below(&entry.path())).sum()
-}
-
-/// The names in a folder, sorted; none if it does not exist.
-pub(super) fn names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut names: Vec<_> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    names.sort();
-    names
 }
 
 /// Notes that a file is used now.

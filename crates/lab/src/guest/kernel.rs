@@ -1,10 +1,11 @@
 //! A guest's kernel: from what the user names it by to its image and its modules.
 
-use super::cache::{Cache, Part, names};
+use super::cache::{Cache, Part};
 use super::debian::{self, Offer, Source};
 use super::modules::Replaced;
 use super::tool::{self, unreadable};
 use crate::error::{Error, Result};
+use crate::sysroot::names;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Path, PathBuf};

@@ -12,8 +12,7 @@ pub mod typed;
 use super::job::Size;
 use crate::plan::job::{Access, ENGINES, EngineKind, Order, PATTERNS, VerifyMethod};
 use crate::unit::{Bytes, Nanos};
-use std::fmt;
-use std::fmt::{Display, Write};
+use std::fmt::{self, Display, Write};
 use std::ops::RangeInclusive;
 
 const POWERS_OF_1024: [(&str, u64); 5] =

@@ -5,7 +5,7 @@ mod exact;
 
 pub(super) use exact::{Total, largest_others, of_the_load, others_part, rates, shared};
 
-use super::background::BackgroundRates;
+use super::net::BackgroundRates;
 use super::windows::{own_growth, own_in_interval};
 use crate::account::named::{LEAST_SHARE, SOAKER, label};
 use crate::finding::AccountFinding;

@@ -1,13 +1,11 @@
 //! Events per I/O: counts in the windows of their own, net of their rates without the load.
 
-use super::background::rate;
-use super::per_work::{Per, per_work};
+use super::net::{Per, Rate, per_work, rate};
 use super::windows::Window;
 use crate::events::Events;
 use crate::finding::CountedFinding;
 use crate::record::{EventCounts, Execution, IoInterval, Mode, Record, Snapshot, Stretch};
 use crate::stats::Estimate;
-use crate::study::background::Rate;
 use std::collections::BTreeSet;
 
 /// Counting slows a load by less than this: what a count adds is measured at the costliest event.

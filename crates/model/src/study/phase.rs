@@ -1,8 +1,7 @@
 //! The common cost of the jobs of a phase.
 
 use super::accounts::{self, Total};
-use super::background::{BackgroundRates, Rate};
-use super::per_work::{self, Cost, Per, per_work, total};
+use super::net::{self, BackgroundRates, Cost, Per, Rate, per_work, total};
 use super::windows::{self, growth, io_seconds, windows};
 use super::{events, page_cache, placement, probes, regimes, series, symbols};
 use crate::account::BUSY_OTHERS;
@@ -86,7 +85,7 @@ impl Work {
     ) -> Option<Estimate> {
         let value = counted.filter(|_| self.wall_seconds > 0.0)? / self.wall_seconds;
         let whole = |execution: &Execution| total(execution.jobs.iter(), jobs);
-        Some(per_work::rate(value, executions, done, whole))
+        Some(net::rate_of_work(value, executions, done, whole))
     }
 }
 
@@ -118,7 +117,7 @@ pub(super) fn study(
     let of_threads = of_threads.and_then(|(_, costs)| costs.ok()?.per_io);
     let net = per_io.map(|cost| cost.net);
     let thread = thread_cycles_per_io(executions, work.ios, rates);
-    let switches = per_work::switches(executions, rates);
+    let switches = net::switches(executions, rates);
     let cycles_outside_io = outside(executions, headline, rates);
     let busy_cpus = |cycles_per_second: f64| cycles_per_second / rates.context.clock.0;
     let an_execution = work.wall_seconds / executions.len().max(1) as f64;
@@ -146,7 +145,7 @@ pub(super) fn study(
         (Metric::ContextSwitchesPerIo, switches),
         (Metric::ThreadCyclesPerIo, told(thread)),
         (Metric::Cycles, told(per_second.map(|cost| cost.net.scaled(an_execution)))),
-        (Metric::Seconds, told(per_work::seconds(executions))),
+        (Metric::Seconds, told(net::seconds(executions))),
     ];
     let functions = symbols::study(executions, &accounts, net);
     let basis = per_io.or(per_second);

@@ -3,8 +3,7 @@
 //! Counters are treated like meters: windows, the background's rate, and the common estimator. A gauge's mean uses its
 //! level at both ends of each window. A counter that decreased has no result, only a reason.
 
-use super::background::{Rate, rate};
-use super::per_work::{Per, per_work};
+use super::net::{Per, Rate, per_work, rate};
 use super::series::merged;
 use super::windows::{Window, done_between, windows_of_counter};
 use crate::finding::ProbeFinding;

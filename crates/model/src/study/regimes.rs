@@ -4,9 +4,8 @@
 //! The rate is I/Os per second if they are counted live, otherwise what storage read per second, which shows whether a
 //! command found its files in memory. If there are several executions, each is one reading.
 
-use super::background::BackgroundRates;
+use super::net::{BackgroundRates, total};
 use super::page_cache;
-use super::per_work::total;
 use super::phase::{cost_of, cost_within, thread_cycles_per_io};
 use super::windows::{done_between, io_seconds, quiet_pairs};
 use crate::elided_list::elided_list;

@@ -2,7 +2,7 @@
 //! rate, load and cost.
 
 use super::Context;
-use super::background::BackgroundRates;
+use super::net::BackgroundRates;
 use super::regimes::{Step, steps};
 use super::windows::{Window, windows};
 use crate::finding::SeriesPoint;

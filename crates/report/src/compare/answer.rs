@@ -1,11 +1,10 @@
 //! The answer in words, before any table.
 
 use crate::change::Change;
-use crate::conditions;
 use crate::document::{Sentence, Tone};
 use crate::number::{self, bare_percent};
 use crate::phrase::tied;
-use crate::{contents, words};
+use crate::{conditions, contents, words};
 use model::comparison::CompareFinding;
 use model::comparison::finding::{CellFinding, MetricFinding, NoiseFloor};
 use model::experiment::Metric;

@@ -1,11 +1,9 @@
 //! The machine and the method in a few labelled lines of plain text.
 
-use crate::contents;
 use crate::document::{Audience, Fact};
 use crate::number::{self, MISSING, bare_percent};
 use crate::phrase::{tied, units_tied};
-use crate::words;
-use crate::{placement, provenance};
+use crate::{contents, placement, provenance, words};
 use model::comparison::CompareFinding;
 use model::experiment::Metric;
 use model::record::Meter;

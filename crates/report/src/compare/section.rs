@@ -3,8 +3,7 @@
 use crate::document::{Block, Body, Cell, Column, Fact, Section, Table, Tone};
 use crate::number::{self, COUNT, bare_percent};
 use crate::phrase::tied;
-use crate::{contents, words};
-use crate::{limits, published, stored};
+use crate::{contents, limits, published, stored, words};
 use model::comparison::CompareFinding;
 use model::comparison::finding::{CrossoverFinding, TimeNeeded};
 use model::elided_list::{elided_list, grouped};

@@ -2,9 +2,8 @@
 
 use crate::change::Change;
 use crate::document::{Cell, Column, Draw, Note, Scale, Span, Table, Tone};
-use crate::number;
 use crate::phrase::tied;
-use crate::{contents, words};
+use crate::{contents, number, words};
 use model::comparison::CompareFinding;
 use model::comparison::finding::{CellFinding, Families, MetricFinding};
 use model::elided_list::elided_list;

@@ -1,8 +1,7 @@
 //! The meters next to each other: those that gave a figure, with their intervals on one scale, so that disagreement is
 //! visible, and the others on one line.
 
-use crate::document;
-use crate::document::{Audience, Block, Body, Cell, Column, Draw, Interval, Note, Raw, Span, Table, Tone};
+use crate::document::{self, Audience, Block, Body, Cell, Column, Draw, Interval, Note, Raw, Span, Table, Tone};
 use crate::number::{self, CYCLES, Scale};
 use crate::parts;
 use model::elided_list::grouped;

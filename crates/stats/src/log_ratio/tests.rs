@@ -1,8 +1,7 @@
 //! Golden values, and properties for arbitrary rounds.
 
 use super::*;
-use crate::estimate::CONFIDENCE;
-use crate::uncertainty::two_sided_p;
+use crate::estimate::{CONFIDENCE, two_sided_p};
 use proptest::prelude::*;
 
 fn round((n_a, d_a, n_b, d_b): (f64, f64, f64, f64)) -> PairedRound {

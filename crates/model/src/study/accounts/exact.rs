@@ -14,8 +14,7 @@ use crate::meter::Meter;
 use crate::record::{Execution, IoInterval, Mode, Snapshot, Stretch};
 use crate::stats::{Neighbours, Pair, ratio_of_sums};
 use crate::study::Context;
-use crate::study::background::{BackgroundRates, Rate};
-use crate::study::per_work::{Per, per_work};
+use crate::study::net::{BackgroundRates, Per, Rate, per_work};
 use crate::study::windows::{Window, done_between, window};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -44,7 +44,10 @@ pub fn step_after_25(noise: Noise, change: f64, seed: u64) -> Option<CommonShift
     let mut design = METHOD;
     design.until = Until::Rounds(60);
     let faster = |index: usize| if index < 25 { 1.0 } else { 1.0 + change };
-    let rounds = experiment(design, noise, 0.0, seed).rounds.into_iter().map(|round| round.common_mode());
+    let rounds = experiment(design, noise, 0.0, seed)
+        .rounds
+        .into_iter()
+        .map(|round| Pair::sum([round.baseline, round.candidate].into_iter()));
     let rounds = rounds.enumerate().map(|(index, round)| Pair { numerator: round.numerator * faster(index), ..round });
     common_shift(&rounds.collect::<Vec<_>>())
 }
