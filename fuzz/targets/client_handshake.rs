@@ -10,7 +10,8 @@ use nbd::handshake::client::{INPUT_BYTES, Negotiation, Step};
 use nbd::wire::MAX_PAYLOAD;
 
 fn play(said: &[u8], piece: usize, checksums: bool) -> (Vec<u8>, Step) {
-    let mut negotiation = Negotiation::new("export").with_checksums(checksums);
+    let mut negotiation = Negotiation::new("export");
+    negotiation.wants_checksums = checksums;
     let (mut out, mut end) = (Vec::new(), Step::Continue);
     arrive(said, piece, |there| {
         // No client has a larger buffer.

@@ -41,7 +41,7 @@ pub enum Step {
 pub struct Negotiation {
     name: String,
     /// Whether checksums are required and have not been agreed on.
-    pub(crate) wants_checksums: bool,
+    pub wants_checksums: bool,
     greeted: bool,
     export: Export,
     /// Whether the server has sent the size and the flags.
