@@ -181,10 +181,6 @@ mod long {
         assert_eq!(folder.read("knob"), b"before");
         let record = folder.text("kept/record.jsonl");
         assert!(record.contains("\"commands\":[{\"cases\":[0,1]"), "one command for both arms");
-        // A fresh process for each arm.
-        let fresh = folder.iotoll(&format!("{COMPARE} --candidate-fresh {setting} -- sleep 0.1")).start();
-        let ended = ended(&folder, fresh).done();
-        assert!(warns(&ended.json(), "executions_only", &["fresh"]), "{}", ended.stdout);
     }
 
     #[test]
