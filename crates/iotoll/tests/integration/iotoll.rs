@@ -178,7 +178,8 @@ impl Drop for Folder {
 /// The words of a short measurement that is not saved, by its verb and options.
 pub fn short(verb_and_options: &str) -> String {
     let (verb, options) = verb_and_options.split_once(' ').unwrap();
-    let background = if ["run", "cost"].contains(&verb) { "--background 200ms" } else { "" };
+    let own = !["run", "cost"].contains(&verb) || options.contains("--background");
+    let background = if own { "" } else { "--background 200ms" };
     format!("{verb} {background} --no-save --quiet --format json {options}")
 }
 
