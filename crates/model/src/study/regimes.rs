@@ -126,16 +126,17 @@ pub(super) fn are_loads_apart(regimes: &[RegimeFinding]) -> bool {
     regimes.iter().zip(regimes.iter().skip(1)).any(|(one, next)| {
         // Work of others for the load (writeback, servers) only appears in the machine's cost.
         let machine = one.cycles_per_io.zip(next.cycles_per_io);
-        let dearer = machine.is_some_and(|(one, next)| {
-            let ratio = one.value / next.value;
-            (one.low > next.high || next.low > one.high) && ratio.max(1.0 / ratio) >= LEAST_STEP
+        let costs_differ = machine.is_some_and(|(one, next)| {
+            let (ratio, ends) = (one.value / next.value, one.ends().zip(next.ends()));
+            let apart = ends.is_some_and(|((low, high), (next_low, next_high))| low > next_high || next_low > high);
+            apart && ratio.max(1.0 / ratio) >= LEAST_STEP
         });
         let (Some(own), Some(others)) = (one.thread_cycles_per_io, next.thread_cycles_per_io) else {
             // Without the threads' cost, the machine's cost decides. When the I/Os of a command happened is unknown.
-            return if machine.is_some() { dearer } else { one.iops.is_some() };
+            return if machine.is_some() { costs_differ } else { one.iops.is_some() };
         };
         let sources = one.from_storage_fraction.zip(next.from_storage_fraction);
-        dearer || is_another_load((own, others), sources)
+        costs_differ || is_another_load((own, others), sources)
     })
 }
 
