@@ -135,8 +135,7 @@ pub(super) fn are_loads_apart(regimes: &[RegimeFinding]) -> bool {
             // Without the threads' cost, the machine's cost decides. When the I/Os of a command happened is unknown.
             return if machine.is_some() { costs_differ } else { one.iops.is_some() };
         };
-        let sources = one.from_storage_fraction.zip(next.from_storage_fraction);
-        costs_differ || is_another_load((own, others), sources)
+        costs_differ || is_another_load((own, others), one.from_storage_fraction.zip(next.from_storage_fraction))
     })
 }
 
