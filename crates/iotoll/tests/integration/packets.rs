@@ -146,7 +146,7 @@ impl Pair {
     /// The only point of a short blast.
     #[track_caller]
     fn point(&self, words: &str) -> Value {
-        let finding = self.blast(&format!("--no-save --rounds 2 {words}")).wait().done().json();
+        let finding = self.blast(&format!("--meters thread --no-save --rounds 2 {words}")).wait().done().json();
         accounted(&finding);
         finding["points"][0].clone()
     }

@@ -28,6 +28,7 @@ fn ran_on(finding: &Value) -> BTreeSet<u32> {
     cpus.unwrap_or_else(|| panic!("{finding}")).keys().map(|cpu| cpu.parse().unwrap()).collect()
 }
 
+const COMPARE: &str = "compare --meters thread --budget 1s --quiet";
 const NULL: &str = "--name=a --ioengine=null --size=1t --rw=randread --bs=4k --time_based --runtime=600ms";
 
 /// `./check` runs them one at a time.
@@ -95,10 +96,8 @@ fn arms_run_on_the_requested_cpus() {
     let (first, second, last) = (cpus[0].into(), cpus[1].into(), u64::from(*cpus.last().unwrap()));
     let folder = Folder::new();
     let compared = |place: &str, words: &str| {
-        let ended = folder
-            .iotoll(&format!("compare --budget 1s --quiet --format json --out {place} --place {place} {words}"))
-            .run()
-            .done();
+        let ended =
+            folder.iotoll(&format!("{COMPARE} --format json --out {place} --place {place} {words}")).run().done();
         (rounds_ran_on(&folder, place), ended.json()["placement"].clone())
     };
     let two = "--ioengine=null --size=1t --numjobs=2 --candidate inject_ns=100";
@@ -107,8 +106,8 @@ fn arms_run_on_the_requested_cpus() {
     let arms: Vec<_> = placement.as_array().unwrap().iter().map(|case| case["arm"].as_str().unwrap()).collect();
     assert_eq!(arms, ["baseline", "candidate"], "{placement}");
     assert!(compared("apart", two).0.contains(&vec![first, second]));
-    let spin = "i=0; while [ $i -lt 900000 ]; do i=$((i+1)); done";
-    let words = format!("compare --budget 1s --quiet --out commands --place {last} --baseline-cmd");
+    let spin = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
+    let words = format!("{COMPARE} --out commands --place {last} --baseline-cmd");
     let of_commands = folder.iotoll(&words).word(format!("sh -c '{spin}'")).word("--candidate-cmd");
     of_commands.word(format!("sh -c '{spin}; :'")).run().done();
     assert_eq!(rounds_ran_on(&folder, "commands"), [vec![last]].into());

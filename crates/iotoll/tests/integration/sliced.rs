@@ -6,7 +6,7 @@ use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 use std::fs;
 
-const COMPARE: &str = "compare --quiet --no-save --format json --budget 3s";
+const COMPARE: &str = "compare --quiet --no-save --format json --events none --budget 3s";
 /// As COMPARE, but measures until it is ended, and saves.
 const ENDLESS: &str = "compare --meters thread --quiet --out kept --budget 60s --precision 0.01%";
 const DD: &str = "dd if=/dev/zero of=/dev/null bs=64k";
