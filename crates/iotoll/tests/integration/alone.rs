@@ -173,10 +173,8 @@ fn packets_are_received_in_a_softirq() {
         end = time.monotonic() + 1\n\
         while time.monotonic() < end:\n  a.sendto(b'x', a.getsockname()); a.recv(9)\n";
     let folder = Folder::new();
-    let finding = folder
-        .iotoll("cost --background 200ms --quiet --no-save --format json --ios 100000 -- python3 -c")
-        .word(SEND)
-        .run();
+    let words = "cost --background 400ms --quiet --no-save --format json --ios 100000 -- python3 -c";
+    let finding = folder.iotoll(words).word(SEND).run();
     let finding = finding.json();
     if !has_meter(&finding, "accounts") {
         return;
@@ -192,7 +190,7 @@ fn children_that_end_at_once_are_the_commands() {
     let folder = Folder::new();
     let program = planted(&folder);
     let script = format!("i=0; while [ $i -lt 80 ]; do {program} 20; i=$((i+1)); done");
-    let words = "cost --background 200ms --quiet --profile --no-save --format json --ios 1000 -- sh -c";
+    let words = "cost --quiet --profile --no-save --format json --ios 1000 -- sh -c";
     let finding = folder.iotoll(words).word(script).run().json();
     let phase = &finding["phases"][0];
     if has_meter(&finding, "accounts") {
@@ -335,8 +333,7 @@ fn planted(folder: &Folder) -> String {
 fn a_planted_lock_is_the_largest_function() {
     let folder = Folder::new();
     let program = planted(&folder);
-    let words =
-        format!("cost --background 200ms --quiet --profile --out record --format json --ios 1000000 -- {program} 2000");
+    let words = format!("cost --quiet --profile --out record --format json --ios 1000000 -- {program} 2000");
     let finding = folder.iotoll(&words).run().json();
     if !has_meter(&finding, "sampler") {
         return;
