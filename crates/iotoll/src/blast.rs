@@ -8,16 +8,16 @@ use crate::progress::ProgressLine;
 use crate::signals::{self, LeftBehind};
 use crate::stdout;
 use clap::Args;
-use lab::blast::{Allowed, Settings, resolve};
 use lab::session::Settings as Session;
 use lab::workload::target::Created;
-use model::blast::plan::{self, BATCH, LONGEST_PAYLOAD, MOST_BATCHED};
-use model::blast::{BlastPlan, Method, experiment};
 use model::unit::Nanos;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
+use verbs::blast::measure::{Allowed, Settings, resolve};
+use verbs::blast::plan::{self, BATCH, LONGEST_PAYLOAD, MOST_BATCHED};
+use verbs::blast::{BlastPlan, Method, experiment};
 
 /// `iotoll blast`.
 #[derive(Args, Clone, Debug)]
@@ -161,7 +161,7 @@ pub fn blast(arguments: &BlastArguments, words: &[String]) -> anyhow::Result<Exi
         _ => None,
     };
     let lab = |session: Session, _: &Created, line: &ProgressLine| {
-        Ok(lab::blast::blast(&plan, &Settings { session, target }, &mut |progress| line.show(&progress))?)
+        Ok(verbs::blast::measure::blast(&plan, &Settings { session, target }, &mut |progress| line.show(&progress))?)
     };
     let session = &arguments.session;
     let blast = Measurement {
@@ -248,7 +248,8 @@ fn serve(address: SocketAddr, arguments: &BlastArguments) -> anyhow::Result<Exit
         told.is_ok()
     };
     let stop = || interruption.is_requested();
-    let received = lab::blast::serve(address, arguments.receiver_cpu, arguments.receive_buffer, ready, &stop)?;
+    let received =
+        verbs::blast::measure::serve(address, arguments.receiver_cpu, arguments.receive_buffer, ready, &stop)?;
     told?;
     if !arguments.output.quiet {
         failure::complain(&format!("{received} packets received"));

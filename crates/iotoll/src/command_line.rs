@@ -137,7 +137,7 @@ impl Verb {
             return Err(bad(why));
         }
         if lists {
-            show_and_exit(&report::probes::list(&lab::probe::list(), columns()))?;
+            show_and_exit(&verbs::pages::probes::list(&lab::probe::list(), columns()))?;
         }
         match &mut verb {
             Verb::Run(arguments) => arguments.job = job,
@@ -238,7 +238,7 @@ fn of_its_kind(words: &[String], job: &[String]) -> Result<Option<Vec<String>>, 
 mod tests {
     use super::*;
     use crate::arguments::help::EXPERIMENT_HELP;
-    use report::Format;
+    use verbs::Format;
 
     #[test]
     fn the_command_line_is_consistent() {

@@ -12,7 +12,6 @@ use clap::Args;
 use lab::service::Addresses;
 use lab::session::Settings as Session;
 use lab::workload::target::Created;
-use model::comparison::CompareRecord;
 use model::experiment::draft::{Draft, DraftError, Surroundings, Workload};
 use model::experiment::{
     ArmPlan, Axis, CacheCondition, DraftRules, EndSignal, Experiment, Metric, Rules, Setting, Slices, Work, file,
@@ -25,6 +24,7 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use verbs::compare::CompareRecord;
 
 /// `iotoll compare`.
 #[derive(Args, Clone, Debug)]
@@ -163,7 +163,7 @@ pub fn compare(arguments: &CompareArguments, words: &[String]) -> anyhow::Result
     asked.services = Services { services: experiment.services.clone(), addresses };
     let lab = |session: Session, _: &Created, line: &ProgressLine| {
         let seed = arguments.rules.seed.unwrap_or_else(fresh_seed);
-        Ok(lab::compare::compare(experiment.clone(), session, seed, &mut |progress| line.show(&progress))?)
+        Ok(verbs::compare::measure::compare(experiment.clone(), session, seed, &mut |progress| line.show(&progress))?)
     };
     let comparison = Measurement {
         shown_plan: if arguments.choices.parse_only { Some(&experiment) } else { None },
@@ -178,7 +178,7 @@ pub fn compare(arguments: &CompareArguments, words: &[String]) -> anyhow::Result
 /// `iotoll worker`; a comparison starts it itself.
 pub fn worker(threads: usize) -> anyhow::Result<ExitCode> {
     let memory = File::from(std::io::stdin().as_fd().try_clone_to_owned()?);
-    let latencies = lab::compare::worker::serve(&memory, threads)?;
+    let latencies = verbs::compare::measure::worker::serve(&memory, threads)?;
     stdout::write(&serde_json::to_string(&latencies)?)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -10,9 +10,9 @@ use lab::session::Settings;
 use lab::workload::target::Created;
 use model::placement::Place;
 use model::record::{Exit, Outcome, Record, Source};
-use report::Format;
 use std::io::Write;
 use std::process::ExitCode;
+use verbs::Format;
 
 pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     let measuring = &arguments.measuring;

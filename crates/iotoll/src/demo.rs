@@ -8,9 +8,9 @@ use crate::saving::Saving;
 use crate::signals::{self, LeftBehind};
 use crate::{compare, run, stdout};
 use lab::guardian::OwnFolder;
-use report::Format;
 use std::path::Path;
 use std::process::ExitCode;
+use verbs::Format;
 
 /// The jobs of the run: the cost of the page cache, and that of a small write that bypasses it. `least` is the smallest block of the scratch file
 /// that O_DIRECT accepts.

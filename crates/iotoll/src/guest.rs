@@ -7,18 +7,10 @@ use crate::measure::{Asked, Measurement, measure};
 use crate::progress::ProgressLine;
 use crate::stdout;
 use clap::{Args, Subcommand};
-use lab::guest::cache::{Cache, Part};
-use lab::guest::kernel::installed_images;
-use lab::guest::run::{Settings, run};
-use lab::guest::stack::{self, stacks};
-use lab::guest::tool::Care;
 use lab::session::Settings as Session;
 use lab::workload::target::Created;
 use model::experiment::{Axis, Rules};
 use model::experiment_kind::ExperimentKind;
-use model::guest::draft::{Draft, JobDraft};
-use model::guest::plan::MODULE;
-use model::guest::{GuestPlan, GuestRecord};
 use model::plan::Settings as PlanSettings;
 use model::plan::parse::files_and_options;
 use report::number;
@@ -26,6 +18,14 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
+use verbs::guest::draft::{Draft, JobDraft};
+use verbs::guest::measure::cache::{Cache, Part};
+use verbs::guest::measure::kernel::installed_images;
+use verbs::guest::measure::run::{Settings, run};
+use verbs::guest::measure::stack::{self, stacks};
+use verbs::guest::measure::tool::Care;
+use verbs::guest::plan::MODULE;
+use verbs::guest::{GuestPlan, GuestRecord};
 
 /// What to do with guests.
 #[derive(Clone, Debug, Subcommand)]

@@ -26,8 +26,8 @@ use command_line::Verb;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    if lab::guest::agent::is_first_process() {
-        lab::guest::agent::live();
+    if verbs::guest::measure::agent::is_first_process() {
+        verbs::guest::measure::agent::live();
     }
     lab::reset_inherited_signals();
     // Workers start by way of /proc/self/exe, and would be called "exe" among the tasks.

@@ -19,11 +19,11 @@ use model::origin::CommandLine;
 use model::plan::service::{Names, Service, ServicePlan, resolve};
 use model::record::{Outcome, Record, Source};
 use model::stored::Stored;
-use report::Finding;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Weak};
 use std::time::{SystemTime, UNIX_EPOCH};
+use verbs::Finding;
 
 /// What differs between the verbs that measure.
 pub struct Measurement<'a, R: Recorded> {

@@ -5,18 +5,18 @@ use crate::arguments::{HistoryArguments, ONLY_RUNS, ReportArguments, Shown};
 use crate::failure::{self, bad};
 use crate::{measure, series, stdout};
 use lab::calibration::Calibration;
-use model::blast::BlastRecord;
-use model::comparison::CompareRecord;
-use model::envelope::Kind;
-use model::ftq::FtqRecord;
-use model::guest::GuestRecord;
-use model::history::Observation;
+use model::envelope::{Envelope, Kind};
 use model::kind::Recorded;
 use model::record::Record;
-use report::Finding;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
+use verbs::Finding;
+use verbs::blast::BlastRecord;
+use verbs::compare::CompareRecord;
+use verbs::ftq::FtqRecord;
+use verbs::guest::GuestRecord;
+use verbs::history::Observation;
 
 pub fn report(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
     let path = match &arguments.record {
@@ -31,13 +31,31 @@ pub fn report(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
     if let Some(folder) = &arguments.series {
         return write_series(&path, folder);
     }
-    match lab::store::kind_at(&path)? {
-        Kind::Cost => show::<Record>(&path, arguments),
-        Kind::Compare => show::<CompareRecord>(&path, arguments),
-        Kind::Guest => show::<GuestRecord>(&path, arguments),
-        Kind::Ftq => show::<FtqRecord>(&path, arguments),
-        Kind::Blast => show::<BlastRecord>(&path, arguments),
-    }
+    let envelope = lab::store::envelope_at(&path)?;
+    (of(&envelope, &path)?.show)(&path, arguments)
+}
+
+/// What can be done with the records of a kind.
+struct Row {
+    kind: Kind,
+    show: fn(&Path, &ReportArguments) -> anyhow::Result<ExitCode>,
+    observe: fn(&Path) -> anyhow::Result<Observation>,
+}
+
+/// Every kind of record.
+static KINDS: [Row; 5] =
+    [row::<Record>(), row::<CompareRecord>(), row::<GuestRecord>(), row::<FtqRecord>(), row::<BlastRecord>()];
+
+const fn row<R: Recorded<Finding: Finding>>() -> Row {
+    Row { kind: R::KIND, show: show::<R>, observe: observe::<R> }
+}
+
+/// The row of the kind of a record.
+fn of(envelope: &Envelope, path: &Path) -> anyhow::Result<&'static Row> {
+    KINDS.iter().find(|row| row.kind.name == envelope.kind).ok_or_else(|| {
+        let (path, kind, version) = (path.display(), &envelope.kind, &envelope.iotoll_version);
+        bad(format!("{path}: is of kind '{kind}', which iotoll {version} wrote and this version does not know"))
+    })
 }
 
 /// Studies a record, compared with an earlier one if there is one, and prints the finding. Limits replace those of the record, and decide how
@@ -70,17 +88,7 @@ fn to_show<R: Recorded>(path: &Path) -> anyhow::Result<R> {
 /// What the record at `path` says of each metric, of whatever version of the method it is.
 fn observe<R: Recorded>(path: &Path) -> anyhow::Result<Observation> {
     let record: R = lab::store::load_earlier(path)?;
-    Ok(model::history::observe(path.display().to_string(), record))
-}
-
-fn observe_at(path: &Path) -> anyhow::Result<Observation> {
-    match lab::store::kind_at(path)? {
-        Kind::Cost => observe::<Record>(path),
-        Kind::Compare => observe::<CompareRecord>(path),
-        Kind::Guest => observe::<GuestRecord>(path),
-        Kind::Ftq => observe::<FtqRecord>(path),
-        Kind::Blast => observe::<BlastRecord>(path),
-    }
+    Ok(verbs::history::observe(path.display().to_string(), record))
 }
 
 /// The folder of a record, which its user may have named by its file.
@@ -92,12 +100,12 @@ fn folder_of(path: &Path) -> &Path {
 
 /// Writes the series of a recording.
 fn write_series(path: &Path, folder: &Path) -> anyhow::Result<ExitCode> {
-    let kind = lab::store::kind_at(path)?;
-    if kind != Kind::Ftq {
+    let envelope = lab::store::envelope_at(path)?;
+    if envelope.kind != FtqRecord::KIND.name {
         return Err(bad(format!(
             "--series: {} is the record of {}; only a recording (iotoll ftq) has a series",
             path.display(),
-            kind.noun()
+            of(&envelope, path)?.kind.noun
         )));
     }
     let record: FtqRecord = lab::store::load(path)?;
@@ -116,7 +124,7 @@ pub fn history(arguments: &HistoryArguments) -> anyhow::Result<ExitCode> {
     let records = lab::store::records_below(&paths)?;
     let mut observations = Vec::new();
     for path in &records {
-        match observe_at(path) {
+        match lab::store::envelope_at(path).map_err(Into::into).and_then(|it| (of(&it, path)?.observe)(path)) {
             Ok(mut observation) => {
                 observation.place = paths.iter().position(|given| path.starts_with(given)).unwrap_or(0);
                 observations.push(observation);
@@ -124,7 +132,7 @@ pub fn history(arguments: &HistoryArguments) -> anyhow::Result<ExitCode> {
             Err(error) => failure::complain(&format!("left out: {error}")),
         }
     }
-    let finding = model::history::study(observations);
+    let finding = verbs::history::study(observations);
     if finding.experiments.is_empty() {
         let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
         return Err(bad(format!(

@@ -12,9 +12,9 @@ use lab::workload::target::Created;
 use model::plan::parse::files_and_options;
 use model::plan::{Plan, Settings, parse};
 use model::record::Source;
-use report::Finding;
 use std::path::Path;
 use std::process::ExitCode;
+use verbs::Finding;
 
 pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     let measuring = &arguments.measuring;

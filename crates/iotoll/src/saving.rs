@@ -5,9 +5,11 @@ use crate::failure::{self, bad};
 use lab::store::{RecordFolder, Saver};
 use model::finding::RunFinding;
 use model::record::Record;
-use report::{Finding, Format, Ink, PAGE};
+use report::Ink;
 use std::io::Write;
 use std::path::Path;
+use verbs::format::PAGE;
+use verbs::{Finding, Format};
 
 /// Where a record and its report are saved; checked before the measurement. Nowhere with `--no-save`.
 #[derive(Clone)]

@@ -2,10 +2,10 @@
 
 use crate::arguments::{FioFlags, Shown, ink};
 use crate::failure::{self, BadInput};
-use report::Finding;
 use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use verbs::Finding;
 
 /// Prints a finding on standard output; `folder` has its record.
 pub fn print(finding: &dyn Finding, shown: Shown, folder: Option<&Path>) -> anyhow::Result<()> {

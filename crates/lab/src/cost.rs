@@ -11,9 +11,9 @@ mod output_parser;
 mod running;
 
 pub use counter::Counter;
-pub(crate) use execution::{Executed, Surroundings, execute, set_apart};
+pub use execution::{Executed, Surroundings, execute, set_apart};
 pub use output_parser::reports;
-pub(crate) use output_parser::{Output, Prepared, prepared};
+pub use output_parser::{Output, Prepared, prepared};
 
 use crate::error::{Error, Result};
 use crate::guardian::processes::Processes;

@@ -40,7 +40,7 @@ pub(crate) struct Entry {
 
 /// The log of one copy of a job.
 #[derive(Debug)]
-pub(crate) struct IoLog {
+pub struct IoLog {
     clock: Hertz,
     begin: u64,
     /// When the job ended.

@@ -1,8 +1,7 @@
 //! Progress of a measurement, for an observer that shows it.
 
 use crate::watch::Step;
-use model::blast::plan::Point;
-use model::comparison::study::Standing;
+use model::experiment::Standing;
 use std::path::Path;
 use std::time::Duration;
 
@@ -52,7 +51,7 @@ pub enum Progress<'a> {
     /// After the last of these, a round was completed that says where the difference is.
     Explaining { rounds: usize, elapsed: Duration, of: Duration },
     /// A point of a blast was measured, after this many rounds.
-    Packets { rounds: u32, of: u32, point: Point, delivered_per_second: f64 },
+    Packets { rounds: u32, of: u32, point: &'a str, delivered_per_second: f64 },
 }
 
 /// Receives the progress of a measurement, several times a second.

@@ -59,7 +59,7 @@ pub(crate) fn make_folders(settings: &ServiceSettings) -> Result<Option<OwnFolde
 
 /// Running services, ended on drop.
 #[derive(Debug, Default)]
-pub(crate) struct Services {
+pub struct Services {
     running: Vec<Running>,
     /// With the CPUs that they are pinned to.
     pub started: Vec<Service>,

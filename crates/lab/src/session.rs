@@ -65,14 +65,14 @@ pub struct Settings {
 
 /// The surroundings of a measurement. If it is dropped before it is closed, everything is put back all the same; the fields are in the
 /// order in which that happens.
-pub(crate) struct Session<'a> {
-    pub(crate) settings: &'a Settings,
-    pub(crate) placing: Placing,
-    pub(crate) calibration: Calibration,
+pub struct Session<'a> {
+    pub settings: &'a Settings,
+    pub placing: Placing,
+    pub calibration: Calibration,
     /// Seconds since 1970.
     started: f64,
-    pub(crate) services: Services,
-    pub(crate) around: Around,
+    pub services: Services,
+    pub around: Around,
     folders: Option<OwnFolder>,
 }
 
@@ -81,7 +81,7 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// When something cannot be set up or started; all is put back then.
-    pub(crate) fn open(settings: &'a Settings, servers: &[Address], starting: &mut dyn FnMut(&str)) -> Result<Self> {
+    pub fn open(settings: &'a Settings, servers: &[Address], starting: &mut dyn FnMut(&str)) -> Result<Self> {
         sys::process::raise_open_file_limit();
         let (calibration, started) = (Calibration::begin(), host::now());
         let (place, interruption) = (settings.place.as_ref(), &settings.interruption);
@@ -122,7 +122,7 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// Likewise.
-    pub(crate) fn close_with_end<R, E: Serialize>(
+    pub fn close_with_end<R, E: Serialize>(
         self,
         measured: Result<(R, E)>,
         created: &Created,
@@ -151,7 +151,7 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// Likewise.
-    pub(crate) fn meters_of_rounds(&self) -> Result<MeterSet> {
+    pub fn meters_of_rounds(&self) -> Result<MeterSet> {
         self.meters_by(MeterSet::open_for_rounds)
     }
 
@@ -164,29 +164,29 @@ impl<'a> Session<'a> {
         Ok(meters)
     }
 
-    pub(crate) fn interrupted(&self) -> bool {
+    pub fn interrupted(&self) -> bool {
         self.settings.interruption.is_requested()
     }
 
     /// The first line of a record.
-    pub(crate) fn envelope(&self, kind: Kind) -> Envelope {
+    pub fn envelope(&self, kind: Kind) -> Envelope {
         Envelope::new(kind, self.started, self.settings.command_line.clone())
     }
 
     /// Rate of the time-stamp counter since the session began.
-    pub(crate) fn clock(&self) -> Hertz {
+    pub fn clock(&self) -> Hertz {
         Hertz(self.calibration.end().0)
     }
 
     /// The machine, with what holds the files of the workload.
-    pub(crate) fn host(&self, storage: Vec<Storage>) -> Host {
+    pub fn host(&self, storage: Vec<Storage>) -> Host {
         let (hertz, source) = self.calibration.end();
         host::with_storage(storage, hertz, &source)
     }
 }
 
 /// The outcome of a measurement that this error ends early.
-pub(crate) fn outcome_of(error: &Error) -> Outcome {
+pub fn outcome_of(error: &Error) -> Outcome {
     match error {
         Error::Interrupted(_) => Outcome::Interrupted,
         error => Outcome::Failed(error.to_string()),
@@ -194,7 +194,7 @@ pub(crate) fn outcome_of(error: &Error) -> Outcome {
 }
 
 /// Notes a failure that comes after others.
-pub(crate) fn note_failure(outcome: &mut Outcome, error: &Error) {
+pub fn note_failure(outcome: &mut Outcome, error: &Error) {
     let error = error.to_string();
     *outcome = match std::mem::replace(outcome, Outcome::Completed) {
         // Tried again, and failed in the same way.
@@ -205,7 +205,7 @@ pub(crate) fn note_failure(outcome: &mut Outcome, error: &Error) {
 }
 
 /// A measurement whose setup has run. Its cleanup runs at the end, on drop, or when this process is killed.
-pub(crate) struct Around {
+pub struct Around {
     plan: experiment::Around,
     limit: WaitLimit,
     processes: Processes,

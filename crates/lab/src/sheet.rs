@@ -9,7 +9,7 @@ use crate::progress::{Observer, Progress};
 use crate::session::Session;
 use crate::store::GrowingWindows;
 use crate::watch::{Step, Subject, watch};
-use model::envelope::Kind;
+use model::kind::Recorded;
 use model::record::lines::Part;
 use model::record::{Execution, Outcome, Record, Source, Stretch};
 use std::time::Duration;
@@ -26,7 +26,7 @@ impl<'a> Sheet<'a> {
     pub(crate) fn open(session: &'a Session, source: Source) -> Result<Self> {
         let meters = session.meters()?;
         let record = Record {
-            envelope: session.envelope(Kind::Cost),
+            envelope: session.envelope(Record::KIND),
             source,
             host: host::with_storage(Vec::new(), 0.0, "not measured yet"),
             meters: meters.statuses.clone(),

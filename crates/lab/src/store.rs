@@ -18,7 +18,7 @@ use std::time::{Duration, SystemTime};
 
 use file::ENVELOPE;
 pub(crate) use file::RecordFile;
-pub use file::{kind_at, load, load_earlier, load_to_show};
+pub use file::{envelope_at, load, load_earlier, load_to_show};
 
 /// File name of a record in its folder.
 pub const RECORD: &str = "record.jsonl";
@@ -252,7 +252,7 @@ impl Saver {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub(crate) fn append_unsynced(&self, key: &str, line: &impl Serialize) -> Result<()> {
+    pub fn append_unsynced(&self, key: &str, line: &impl Serialize) -> Result<()> {
         self.growing().map_or(Ok(()), |mut growing| growing.file.append(key, line, false))
     }
 
@@ -280,7 +280,7 @@ impl Saver {
 
 /// Saves the windows of an execution while it runs.
 #[derive(Debug)]
-pub(crate) struct GrowingWindows {
+pub struct GrowingWindows {
     saver: Saver,
     phase: usize,
     calibration: Calibration,

@@ -7,7 +7,7 @@ mod accounts;
 mod events;
 mod functions;
 
-pub(crate) use accounts::reason;
+pub use accounts::reason;
 pub use accounts::{AccountChange, ExplainedFinding};
 pub use events::EventChange;
 pub use functions::{StackChange, SymbolChange};
@@ -42,7 +42,7 @@ pub const FEWEST_ROUNDS: usize = 3;
 
 /// The explaining rounds of a record, and what their slices are of.
 #[derive(Clone, Copy)]
-pub(crate) struct ExplainingRounds<'a> {
+pub struct ExplainingRounds<'a> {
     pub cases: usize,
     pub host: &'a Host,
     pub counter: Option<&'a WorkCounter>,

@@ -1,11 +1,7 @@
 //! What every record can do, whatever its kind, and what every finding begins with.
 
-use crate::blast::BlastFinding;
-use crate::comparison::CompareFinding;
 use crate::envelope::{Envelope, Kind};
 use crate::finding::RunFinding;
-use crate::ftq::FtqFinding;
-use crate::guest::GuestFinding;
 use crate::limit::{Limit, LimitFinding, Quantity};
 use crate::origin::Origin;
 use crate::plan::service::Service;
@@ -26,7 +22,7 @@ pub struct Misplaced {
 }
 
 /// Assembles a record of a header, which `begin` knows, and of lines after it, which `add` refuses with a reason.
-pub(crate) fn assembled<R: Recorded>(
+pub fn assembled<R: Recorded>(
     lines: Vec<R::Line>,
     begin: impl FnOnce(R::Line) -> Option<R>,
     mut add: impl FnMut(&mut R, R::Line) -> Result<(), String>,
@@ -34,7 +30,7 @@ pub(crate) fn assembled<R: Recorded>(
     let misplaced = |line, why| Misplaced { line, why };
     let mut lines = lines.into_iter();
     let first = lines.next().ok_or_else(|| misplaced(0, "is missing: nothing was measured".to_owned()))?;
-    let mut record = begin(first).ok_or_else(|| misplaced(0, format!("is not the header of {}", R::KIND.noun())))?;
+    let mut record = begin(first).ok_or_else(|| misplaced(0, format!("is not the header of {}", R::KIND.noun)))?;
     for (number, line) in (1..).zip(lines) {
         add(&mut record, line).map_err(|why| misplaced(number, why))?;
     }
@@ -62,6 +58,8 @@ pub trait Recorded: Sized {
     type Finding: AsRef<Head>;
     /// Whether limits can be on values: those of a comparison are on changes only.
     const HAS_VALUES: bool = true;
+    /// What else gives a change without an earlier record, or what can be limited instead of a change.
+    const INSTEAD: &'static str = "limit the value";
 
     /// Assembles a record from its lines. It may be incomplete, because the measurement may have been cut off after any
     /// line.
@@ -155,16 +153,16 @@ pub struct Head {
 
 impl Head {
     /// `end` is how the measurement ended, with the caveats by then; without it, it was cut off.
-    pub(crate) fn of(
+    pub fn of(
+        kind: Kind,
         envelope: &Envelope,
         title: impl Into<String>,
         (host, services): (&Host, &[Service]),
         end: Option<(&Outcome, &[Warning])>,
     ) -> Self {
-        let schema = Kind::named(&envelope.kind).map_or("", Kind::schema).to_owned();
         let (outcome, warnings) = end.unwrap_or((&Outcome::Interrupted, &[]));
         Self {
-            schema,
+            schema: kind.schema.to_owned(),
             method_version: envelope.method_version,
             title: title.into(),
             started_unix_seconds: envelope.started_unix_seconds,
@@ -180,15 +178,19 @@ impl Head {
     }
 }
 
+/// What `AsRef` of a finding's head is.
+#[macro_export]
 macro_rules! headed {
-    ($($finding:ty),* $(,)?) => { $(impl AsRef<Head> for $finding {
-        fn as_ref(&self) -> &Head {
-            &self.head
+    ($finding:ty) => {
+        impl AsRef<$crate::kind::Head> for $finding {
+            fn as_ref(&self) -> &$crate::kind::Head {
+                &self.head
+            }
         }
-    })* };
+    };
 }
 
-headed!(RunFinding, CompareFinding, GuestFinding, FtqFinding, BlastFinding);
+crate::headed!(RunFinding);
 
 /// The limits of a measurement of `plan`, with an earlier record or without.
 ///
@@ -200,10 +202,10 @@ pub fn limits<R: Recorded>(texts: &[String], plan: &R::Plan, stored: bool) -> Re
         let parse: fn(&str, &[Quantity]) -> _ = if R::HAS_VALUES { Limit::parse } else { Limit::parse_change };
         let limit = parse(text, &quantities)?;
         if limit.is_on_change() && !stored && !R::has_baseline(plan) {
-            let noun = R::KIND.noun();
             return Err(format!(
-                "'{text}': a change needs what it is measured against; give --stored with the record of {noun}{}",
-                if R::KIND == Kind::Guest { ", or several kernels" } else { ", or limit the value" }
+                "'{text}': a change needs what it is measured against; give --stored with the record of {}, or {}",
+                R::KIND.noun,
+                R::INSTEAD
             ));
         }
         Ok(limit)

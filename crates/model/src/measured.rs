@@ -12,7 +12,7 @@ use crate::study::caveats::NEVER_IDLE;
 /// What was measured of one case between two instants, or the sum of several such times. A value that could not be read is `None`, and makes
 /// the sum unknown.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Measured {
+pub struct Measured {
     /// Number of slices or executions.
     pub count: f64,
     /// Total duration of executions, including time without I/O. Not used for slices, whose length is fixed.
@@ -69,7 +69,7 @@ impl Measured {
 
 /// Every case of a comparison once.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Round {
+pub struct Round {
     /// By case.
     pub cases: Vec<Measured>,
     /// The idle machine.
@@ -127,7 +127,7 @@ impl Round {
 
 /// All rounds so far.
 #[derive(Clone, Debug)]
-pub(crate) struct Rounds {
+pub struct Rounds {
     cases: usize,
     context: Context,
     /// The meter of the cycles.
@@ -289,7 +289,7 @@ impl Rounds {
 
 /// How busy the machine was while a case ran.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct CaseLoad {
+pub struct CaseLoad {
     /// Busy fraction of the available CPU time.
     pub busy: f64,
     /// The subtracted background, as a fraction of the net cost; infinite if nothing remains.

@@ -2,10 +2,10 @@
 //!
 //! Comparisons and blasts record them. [`rounds`] reads what was measured between the ends of each.
 
-pub(crate) mod command;
-pub(crate) mod rounds;
+pub mod command;
+pub mod rounds;
 
-pub(crate) use command::{bytes_of_a_message, counts, is_uncounted};
+pub use command::{bytes_of_a_message, counts, is_uncounted};
 
 use crate::group_limit::LimitWindow;
 use crate::histogram::Histogram;
@@ -38,7 +38,7 @@ pub struct RoundRecord {
 
 impl RoundRecord {
     /// The limits of the load's control groups at both ends of each of its slices, and those of each execution apart.
-    pub(crate) fn limits(&self) -> Vec<Vec<LimitWindow<'_>>> {
+    pub fn limits(&self) -> Vec<Vec<LimitWindow<'_>>> {
         let (mut executions, mut slices) = (Vec::new(), Vec::new());
         for slice in self.slices.iter().filter(|slice| slice.case.is_some()) {
             match &slice.reading {
@@ -116,7 +116,7 @@ pub enum SliceReading {
 
 impl SliceReading {
     /// Each reading of the machine with the next one, in order of time: both ends of a slice, the windows of an execution.
-    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&Snapshot, &Snapshot)> {
+    pub fn pairs(&self) -> impl Iterator<Item = (&Snapshot, &Snapshot)> {
         let windows = if let Self::Execution(execution) = self { Some(execution.stretch.pairs()) } else { None };
         self.ends().into_iter().chain(windows.into_iter().flatten())
     }

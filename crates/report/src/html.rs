@@ -7,7 +7,7 @@ mod axis;
 mod chart;
 pub(crate) mod markup;
 mod table;
-mod timeline;
+pub mod timeline;
 
 use crate::document::{Audience, Block, Body, Chart, Document, Fact, Figure, Fold, Note, Section, Sentence, Tone};
 use markup::{element, escape};
@@ -15,7 +15,7 @@ use model::origin::Input;
 
 const READER: Audience = Audience::PAGE;
 
-const STYLE: &str = include_str!("html/style.css");
+pub const STYLE: &str = include_str!("html/style.css");
 
 pub fn html(document: &Document) -> String {
     let has = |wanted: fn(&Body) -> bool| {
@@ -255,8 +255,3 @@ fn file(input: &Input) -> String {
     let lines: Vec<String> = text.lines().map(escape).collect();
     folded(&fold, &element("pre", "", &lines.join("\n")))
 }
-
-#[cfg(test)]
-mod browser;
-#[cfg(test)]
-pub(crate) mod tests;

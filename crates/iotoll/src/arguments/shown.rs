@@ -2,9 +2,11 @@
 
 use super::value;
 use clap::{Args, ColorChoice};
-use report::{Finding, Format, Ink, PAGE, shell};
+use report::{Ink, shell};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use verbs::format::PAGE;
+use verbs::{Finding, Format};
 
 /// The flags of every verb that prints a result.
 #[derive(Args, Clone, Copy, Debug)]

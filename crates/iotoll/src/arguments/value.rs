@@ -6,9 +6,9 @@ use lab::meter::Selection;
 use model::experiment::{Axis, Metric, command_words};
 use model::probe::Probe;
 use model::record::Meter;
-use report::Format;
 use std::fmt::Display;
 use std::time::Duration;
+use verbs::Format;
 
 /// Several values in one argument: clap takes a `Vec` for several arguments.
 pub type List<T> = Vec<T>;

@@ -100,7 +100,7 @@ impl Counter {
     }
 
     /// What its I/Os are, in words that follow its name.
-    pub(crate) fn remark(&self) -> &'static str {
+    pub fn remark(&self) -> &'static str {
         match self {
             Self::Block(_) => "; flushes count as writes",
             Self::Net(_) | Self::Probe(_) => "",

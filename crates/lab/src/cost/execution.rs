@@ -22,31 +22,31 @@ use std::time::Duration;
 use sys::process::How;
 
 /// What an execution needs besides its plan.
-pub(crate) struct Surroundings<'a> {
-    pub(crate) meters: &'a mut MeterSet,
-    pub(crate) interruption: &'a Interruption,
-    pub(crate) warnings: &'a mut Vec<Warning>,
+pub struct Surroundings<'a> {
+    pub meters: &'a mut MeterSet,
+    pub interruption: &'a Interruption,
+    pub warnings: &'a mut Vec<Warning>,
     /// The CPUs of the command; empty means any.
-    pub(crate) cpus: &'a [u32],
+    pub cpus: &'a [u32],
     /// The group that the command and its children belong to.
-    pub(crate) processes: &'a Processes,
+    pub processes: &'a Processes,
     /// Saves its windows while it runs.
-    pub(crate) windows: Option<GrowingWindows>,
+    pub windows: Option<GrowingWindows>,
 }
 
 /// An execution, and why it counts as failed.
-pub(crate) struct Executed {
-    pub(crate) execution: Execution,
-    pub(crate) failure: Option<String>,
+pub struct Executed {
+    pub execution: Execution,
+    pub failure: Option<String>,
     /// A process of it was in another network namespace than iotoll.
-    pub(crate) elsewhere: bool,
+    pub elsewhere: bool,
 }
 
 /// Executes the command once.
 ///
 /// # Errors
 /// When it cannot be started or waited for. A command that fails is not an error.
-pub(crate) fn execute(
+pub fn execute(
     plan: &CommandPlan,
     number: usize,
     surroundings: &mut Surroundings,
@@ -111,7 +111,7 @@ pub(crate) fn execute(
 }
 
 /// Separates a command from iotoll if its custody requires that. Its standard error then goes to the returned file.
-pub(crate) fn set_apart(child: &mut Command, custody: Isolation) -> Result<Option<File>> {
+pub fn set_apart(child: &mut Command, custody: Isolation) -> Result<Option<File>> {
     if custody == Isolation::Shared {
         return Ok(None);
     }

@@ -16,7 +16,7 @@ pub(super) const CLOCK_SLACK: Nanos = Nanos(100_000_000);
 
 /// What a program reported about its own I/O.
 #[derive(Debug, Default)]
-pub(crate) struct ProgramReport {
+pub struct ProgramReport {
     pub jobs: Vec<JobRecord>,
     /// When it did I/O, in Unix time, if the program reports that.
     pub io_unix_nanos: Option<(u64, u64)>,
@@ -95,19 +95,19 @@ pub fn reports(command: &[String]) -> bool {
 }
 
 /// A command that reports its I/Os if it can.
-pub(crate) struct Prepared {
+pub struct Prepared {
     /// Program and arguments.
-    pub(crate) command: Vec<String>,
+    pub command: Vec<String>,
     /// Where its standard output goes.
-    pub(crate) stdout: Stdio,
-    pub(crate) output: Output,
+    pub stdout: Stdio,
+    pub output: Output,
 }
 
 /// The plan's command with the options that make it report its I/Os.
 ///
 /// # Errors
 /// When an option of the command is in the way.
-pub(crate) fn prepared(plan: &CommandPlan) -> Result<Prepared> {
+pub fn prepared(plan: &CommandPlan) -> Result<Prepared> {
     let (mut command, before) = (plan.command.clone(), look_through(&plan.command));
     let Some(row) = row(command.get(before)).filter(|_| plan.count == Count::Program) else {
         let stdout = if plan.printed { our_stderr() } else { Stdio::null() };
@@ -128,11 +128,11 @@ pub(crate) fn prepared(plan: &CommandPlan) -> Result<Prepared> {
 
 /// The standard output of a program that reports its I/O, in an unnamed file: the program can write to it as any user, without a
 /// limit, and the file disappears however iotoll ends.
-pub(crate) struct Output(Option<(&'static Row, File)>);
+pub struct Output(Option<(&'static Row, File)>);
 
 impl Output {
     /// The report, once the program has ended.
-    pub(crate) fn report(&mut self) -> std::result::Result<ProgramReport, String> {
+    pub fn report(&mut self) -> std::result::Result<ProgramReport, String> {
         let Some((row, file)) = &mut self.0 else { return Ok(ProgramReport::default()) };
         let mut bytes = Vec::new();
         // Both descriptors share one file offset, so rewind first.

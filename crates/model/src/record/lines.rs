@@ -58,7 +58,13 @@ pub struct Part {
 }
 
 impl Recorded for Record {
-    const KIND: Kind = Kind::Cost;
+    const KIND: Kind = Kind {
+        name: "cost",
+        schema: "iotoll.run/1",
+        noun: "a run",
+        made_by: "iotoll run or iotoll cost",
+        method_version: 6,
+    };
     type Line = Line;
     type Plan = Source;
     type Finding = RunFinding;
@@ -211,7 +217,7 @@ mod tests {
 
     fn lines(texts: &[serde_json::Value]) -> Result<Record, Misplaced> {
         let lines = texts.iter().map(|text| serde_json::from_value(text.clone()).unwrap()).collect();
-        Record::assemble(Envelope::new(Kind::Cost, 0.0, Vec::new()), lines)
+        Record::assemble(Envelope::new(Record::KIND, 0.0, Vec::new()), lines)
     }
 
     fn begun() -> serde_json::Value {

@@ -15,7 +15,7 @@ mod stepping;
 mod symbols;
 
 use super::study;
-use crate::envelope::{Envelope, Kind};
+use crate::envelope::Envelope;
 use crate::experiment::Metric;
 use crate::finding::RunFinding;
 use crate::histogram::Histogram;
@@ -142,7 +142,7 @@ fn record(background: Vec<Stretch>, executions: Vec<Execution>) -> Record {
     let meter = |meter| MeterStatus { meter, status: Reading::Taken("seen".into()) };
     let missing = |meter, why: &str| MeterStatus { meter, status: Reading::unavailable(why) };
     Record {
-        envelope: Envelope::new(Kind::Cost, 0.0, vec![]),
+        envelope: Envelope::new(Record::KIND, 0.0, vec![]),
         source: Source::Run(Plan::default()),
         host: Host { cpus: CPUS, tsc_hertz: CLOCK, ..Host::default() },
         meters: vec![

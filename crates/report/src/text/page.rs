@@ -211,24 +211,6 @@ fn ascii(letter: char) -> Option<&'static str> {
     })
 }
 
-/// Checks that `text` has at most this many columns; otherwise returns the first line that is too long.
-#[cfg(test)]
-pub fn fits(text: &str, columns: usize) -> Result<(), String> {
-    match text.lines().find(|line| width(line) > columns) {
-        Some(line) => Err(format!("{} columns: {line:?}", width(line))),
-        None => Ok(()),
-    }
-}
-
-/// [`fits`], and no line ends with a blank.
-#[cfg(test)]
-pub fn fits_closely(text: &str, columns: usize) -> Result<(), String> {
-    match text.lines().find(|line| line.ends_with(' ')) {
-        Some(line) => Err(format!("ends in a blank: {line:?}")),
-        None => fits(text, columns),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,3 @@
+//! Runs of jobs and of commands.
+
+pub mod page;
