@@ -12,7 +12,7 @@ pub use shown::{Earlier, Output, Shown, ink, is_dumb};
 pub use value::{List, SHELLS};
 
 use clap::{Args, ValueEnum};
-use lab::cost::Counter;
+use lab::command::Counter;
 use std::path::PathBuf;
 use std::str::FromStr;
 

@@ -5,7 +5,7 @@ use crate::arguments::{HistoryArguments, ONLY_RUNS, ReportArguments, Shown};
 use crate::failure::{self, bad};
 use crate::{measure, series, stdout};
 use lab::calibration::Calibration;
-use model::envelope::{Envelope, Kind};
+use model::envelope::Envelope;
 use model::kind::Recorded;
 use model::record::Record;
 use std::path::{Path, PathBuf};
@@ -31,13 +31,12 @@ pub fn report(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
     if let Some(folder) = &arguments.series {
         return write_series(&path, folder);
     }
-    let envelope = lab::store::envelope_at(&path)?;
-    (of(&envelope, &path)?.show)(&path, arguments)
+    (of(&path)?.show)(&path, arguments)
 }
 
 /// What can be done with the records of a kind.
 struct Row {
-    kind: Kind,
+    kind: &'static str,
     show: fn(&Path, &ReportArguments) -> anyhow::Result<ExitCode>,
     observe: fn(&Path) -> anyhow::Result<Observation>,
 }
@@ -47,13 +46,14 @@ static KINDS: [Row; 5] =
     [row::<Record>(), row::<CompareRecord>(), row::<GuestRecord>(), row::<FtqRecord>(), row::<BlastRecord>()];
 
 const fn row<R: Recorded<Finding: Finding>>() -> Row {
-    Row { kind: R::KIND, show: show::<R>, observe: observe::<R> }
+    Row { kind: R::KIND.name, show: show::<R>, observe: observe::<R> }
 }
 
-/// The row of the kind of a record.
-fn of(envelope: &Envelope, path: &Path) -> anyhow::Result<&'static Row> {
-    KINDS.iter().find(|row| row.kind.name == envelope.kind).ok_or_else(|| {
-        let (path, kind, version) = (path.display(), &envelope.kind, &envelope.iotoll_version);
+/// The row of the kind of the record at `path`.
+fn of(path: &Path) -> anyhow::Result<&'static Row> {
+    let Envelope { kind, iotoll_version: version, .. } = lab::store::envelope_at(path)?;
+    KINDS.iter().find(|row| row.kind == kind).ok_or_else(|| {
+        let path = path.display();
         bad(format!("{path}: is of kind '{kind}', which iotoll {version} wrote and this version does not know"))
     })
 }
@@ -100,14 +100,6 @@ fn folder_of(path: &Path) -> &Path {
 
 /// Writes the series of a recording.
 fn write_series(path: &Path, folder: &Path) -> anyhow::Result<ExitCode> {
-    let envelope = lab::store::envelope_at(path)?;
-    if envelope.kind != FtqRecord::KIND.name {
-        return Err(bad(format!(
-            "--series: {} is the record of {}; only a recording (iotoll ftq) has a series",
-            path.display(),
-            of(&envelope, path)?.kind.noun
-        )));
-    }
     let record: FtqRecord = lab::store::load(path)?;
     std::fs::create_dir_all(folder)
         .map_err(|error| lab::Error::file(folder, "making the folder of the series", error))?;
@@ -124,7 +116,7 @@ pub fn history(arguments: &HistoryArguments) -> anyhow::Result<ExitCode> {
     let records = lab::store::records_below(&paths)?;
     let mut observations = Vec::new();
     for path in &records {
-        match lab::store::envelope_at(path).map_err(Into::into).and_then(|it| (of(&it, path)?.observe)(path)) {
+        match of(path).and_then(|row| (row.observe)(path)) {
             Ok(mut observation) => {
                 observation.place = paths.iter().position(|given| path.starts_with(given)).unwrap_or(0);
                 observations.push(observation);

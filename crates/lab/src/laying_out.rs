@@ -71,7 +71,7 @@ pub fn set_cache(copy: &JobCopy, interruption: &Interruption) -> Result<()> {
 
 /// Says where `unlink` does otherwise than fio: with files that were there before, and with files that another job may
 /// still use.
-pub(crate) fn warn_of_unlinking<'a>(
+pub fn warn_of_unlinking<'a>(
     phases: impl IntoIterator<Item = &'a [JobCopy<'a>]>,
     created: &Created,
     warnings: &mut Vec<Warning>,

@@ -178,7 +178,7 @@ const MOST_PROCESSES: usize = 256;
 
 /// Bytes read from storage for this process and the children that it waited for; `None` if the kernel does not report
 /// it.
-pub(crate) fn own_storage_read() -> Option<Bytes> {
+pub fn own_storage_read() -> Option<Bytes> {
     of_lines(&fs::read_to_string("/proc/self/io").ok()?, "read_bytes").map(Bytes)
 }
 

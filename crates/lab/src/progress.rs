@@ -58,7 +58,7 @@ pub enum Progress<'a> {
 pub type Observer<'a> = &'a mut dyn FnMut(Progress);
 
 /// I/Os per second in the latest window.
-pub(crate) fn iops(step: &Step) -> Option<f64> {
+pub fn iops(step: &Step) -> Option<f64> {
     let (before, after) = step.window;
     let seconds = after.at_nanos.since(before.at_nanos).seconds();
     let ios = after.done?.ios.saturating_sub(before.done?.ios);

@@ -100,7 +100,7 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// That of `measured`, or of a service that exited before anything was measured. A later failure is in the outcome.
-    pub(crate) fn close<M>(
+    pub fn close<M>(
         mut self,
         measured: Result<M>,
         created: &Created,
@@ -143,7 +143,7 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// Refused, when a probe cannot be read; or no reader of meters can be started.
-    pub(crate) fn meters(&self) -> Result<MeterSet> {
+    pub fn meters(&self) -> Result<MeterSet> {
         self.meters_by(MeterSet::open)?.counting(self.settings.events.as_deref())
     }
 

@@ -77,7 +77,7 @@ pub struct Joined {
     /// The first failure.
     pub failure: Option<Error>,
     /// When the last worker ended.
-    pub(crate) ended: Option<Nanos>,
+    pub ended: Option<Nanos>,
 }
 
 impl WorkerPool {
@@ -257,7 +257,7 @@ impl WorkerPool {
     }
 
     /// Whose the tasks of this process are.
-    pub(crate) fn owners(&self) -> Owners {
+    pub fn owners(&self) -> Owners {
         Owners { workers: self.thread_ids(), ..Owners::default() }
     }
 

@@ -16,8 +16,6 @@ pub mod explained;
 pub mod finding;
 pub mod fio_report;
 pub mod group_limit;
-#[cfg(test)]
-mod hostile;
 pub mod injected;
 pub mod kind;
 pub mod limit;

@@ -3,7 +3,7 @@
 
 pub mod blast;
 pub mod compare;
-mod cost;
+pub mod cost;
 pub mod doctor;
 pub mod format;
 pub mod ftq;
@@ -14,9 +14,7 @@ pub mod pages;
 #[cfg(test)]
 mod experiments;
 
-/// Records as a damaged disk might leave them, for the tests of both crates.
 #[cfg(test)]
-#[path = "../../model/src/hostile.rs"]
 mod hostile;
 
 pub use format::{Finding, Format};

@@ -2,7 +2,6 @@
 
 pub mod change;
 pub mod conditions;
-pub mod contents;
 pub mod explained;
 pub mod limits;
 pub mod parts;
@@ -10,7 +9,6 @@ pub mod placement;
 pub mod plan;
 pub mod probes;
 pub mod provenance;
-pub mod published;
 pub mod stored;
 pub mod words;
 pub mod workload;

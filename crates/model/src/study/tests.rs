@@ -5,7 +5,6 @@ mod clocks;
 mod copies;
 mod coverage;
 mod events;
-mod hostile;
 mod limited;
 mod limits;
 mod placement;

@@ -6,11 +6,14 @@ pub(crate) mod fixture;
 #[cfg(test)]
 mod tests;
 
+mod explained;
+mod published;
+
 use crate::blast::BlastFinding;
 use crate::blast::finding::{Packets, PointFinding};
 use crate::blast::record::Counted;
 use crate::pages::change::Change;
-use crate::pages::{explained, limits, provenance, published, stored};
+use crate::pages::{limits, provenance, stored};
 use model::elided_list::grouped;
 use model::stats::Estimate;
 use report::document::{

@@ -21,7 +21,7 @@ use crate::compare::study;
 use cache::CacheKeeper;
 use drawn_cpus::{Deck, Drawn};
 use lab::canary;
-use lab::cost::Surroundings;
+use lab::command::Surroundings;
 use lab::demand;
 use lab::error::{Error, Result};
 use lab::guardian::processes::Processes;

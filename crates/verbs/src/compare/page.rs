@@ -5,9 +5,16 @@
 
 mod answer;
 mod charts;
+mod conditions;
+mod contents;
 mod environment;
+mod explained;
+mod probes;
+mod published;
 mod section;
+mod stored;
 mod tables;
+mod workload;
 
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -15,13 +22,22 @@ pub(crate) mod fixture;
 mod tests;
 
 use crate::compare::CompareFinding;
-use crate::compare::finding::CellFinding;
-use crate::pages::{contents, explained, probes, provenance, words, workload};
+use crate::compare::finding::{CellFinding, MetricFinding};
+use crate::pages::change::Change;
+use crate::pages::explained::FEW;
+use crate::pages::{provenance, words};
 use model::experiment::Metric;
+use model::stats::Estimate;
 use report::document::{Audience, Block, Body, Document, Fact, Fold, Note, Section};
 use report::number::bare_percent;
 
 crate::format::shown!(CompareFinding, document);
+
+impl From<&MetricFinding> for Change {
+    fn from(&MetricFinding { change, low, high, .. }: &MetricFinding) -> Self {
+        change.map(|value| Estimate { value, low, high }).into()
+    }
+}
 
 /// The document of a comparison.
 pub fn document(finding: &CompareFinding) -> Document {
@@ -114,7 +130,7 @@ fn along(finding: &CompareFinding) -> Section {
 fn of_cells(finding: &CompareFinding, title: &str, blocks: fn(&CompareFinding, &CellFinding) -> Vec<Block>) -> Section {
     let one = finding.cells.len() == 1;
     let of_cell = |cell: &CellFinding| {
-        let fold = Fold { summary: contents::place(finding, cell), open: finding.cells.len() <= contents::FEW };
+        let fold = Fold { summary: contents::place(finding, cell), open: finding.cells.len() <= FEW };
         let fold = (!one).then_some(fold);
         let blocks = blocks(finding, cell).into_iter();
         blocks.map(move |block| Block { fold: fold.clone(), ..block.of(Audience::PAGE) }).collect::<Vec<_>>()

@@ -3,11 +3,14 @@
 //! First the caveats and the cost of an I/O, then where it went, then the evidence: all meters, the series over time, the
 //! machine's background, the latencies.
 
+mod conditions;
 mod jobs;
 mod meters;
 mod phase;
+mod probes;
 mod series;
 mod spent;
+mod stored;
 pub(crate) mod symbols;
 
 #[cfg(test)]
@@ -15,7 +18,8 @@ pub(crate) mod fixture;
 #[cfg(test)]
 mod tests;
 
-use crate::pages::{limits, placement, probes, provenance, stored, workload};
+use crate::pages::workload::{listed, options};
+use crate::pages::{limits, placement, provenance};
 use model::elided_list::{distinct, elided_list};
 use model::experiment::Metric;
 use model::finding::{PhaseFinding, RunFinding};
@@ -56,7 +60,7 @@ pub fn document(finding: &RunFinding) -> Document {
     Document {
         kind: if finding.counted_by.is_some() { "iotoll cost" } else { "iotoll run" }.to_owned(),
         lead: "What one I/O cost, in cycles of the whole machine".to_owned(),
-        workload: workload::of_run(finding),
+        workload: of_run(finding),
         sections,
         provenance: provenance(finding),
         ..Document::of(&finding.head)
@@ -124,4 +128,10 @@ fn placement_of(finding: &RunFinding) -> Option<String> {
     });
     let parts: Vec<String> = parts.collect();
     (!parts.is_empty()).then(|| elided_list(&parts, "; "))
+}
+
+/// The jobs of a run. A foreign command says itself what it does.
+fn of_run(finding: &RunFinding) -> Vec<Fact> {
+    let jobs = finding.merged_jobs.iter().filter_map(|job| Some((job.name.as_str(), options(job.plan.as_ref()?))));
+    listed("Job", jobs.map(|(name, options)| (name.to_owned(), options)).collect())
 }

@@ -1,6 +1,5 @@
 //! Formats changes: a percentage with its sign, and its interval with as many decimals.
 
-use crate::compare::finding::MetricFinding;
 use model::stats::Estimate;
 use report::document::{Interval, Raw};
 use report::number::{MISSING, TOO_LARGE};
@@ -11,12 +10,6 @@ const SAYS_NOTHING: &str = "says nothing";
 /// A change and its interval, as fractions.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Change(pub Option<Estimate>);
-
-impl From<&MetricFinding> for Change {
-    fn from(&MetricFinding { change, low, high, .. }: &MetricFinding) -> Self {
-        change.map(|value| Estimate { value, low, high }).into()
-    }
-}
 
 impl From<Estimate> for Change {
     fn from(change: Estimate) -> Self {

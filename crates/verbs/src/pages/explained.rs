@@ -1,21 +1,18 @@
 //! What explaining rounds found of two measurements: how the change of the cost divides into accounts and functions, and which events of
 //! the kernel change with it. Of a comparison, and of a blast, whose points stand beside the first one.
 
-use crate::blast::BlastFinding;
-use crate::blast::page::{name, short_name};
-use crate::compare::CompareFinding;
-use crate::compare::finding::CellFinding;
-use crate::pages::contents;
 use crate::pages::parts::{self, Kind, Part, interval, signed, with_unit};
 use model::events::{SYSTEM_CALLS, meaning};
-use model::experiment::Metric;
 use model::explained::{
     AccountChange, EventChange, ExplainedFinding, Explanation, FamilyFinding, PartChange, SymbolChange,
 };
 use model::stats::Estimate;
-use report::document::{Audience, Block, Body, Calls, Cell, FlameGraph, Note, Table, Tone};
+use report::document::{Audience, Block, Body, Cell, Note, Table, Tone};
 use report::number::{self, COUNT, CYCLES, Scale, Units};
 use report::phrase::{shortened, tied};
+
+/// Maximum number of comparisons whose charts are expanded by default.
+pub const FEW: usize = 3;
 
 /// Most rows, and of each of several pairs.
 const MOST: usize = 10;
@@ -30,71 +27,32 @@ const NAMED_PART: f64 = 0.1;
 
 /// Two measurements: of a cell, or of a point and the first one.
 #[derive(Default)]
-struct Pair<'a> {
+pub struct Pair<'a> {
     /// What names it in a table.
-    names: Vec<Cell>,
+    pub names: Vec<Cell>,
     /// The same before a sentence, with a colon.
-    place: String,
-    explained: Option<ExplainedFinding>,
-    accounts: &'a [AccountChange],
-    symbols: &'a [SymbolChange],
-    events: &'a [EventChange],
+    pub place: String,
+    pub explained: Option<ExplainedFinding>,
+    pub accounts: &'a [AccountChange],
+    pub symbols: &'a [SymbolChange],
+    pub events: &'a [EventChange],
     /// Whether the cost rises or falls; `None` if neither is detected.
-    rises: Option<bool>,
+    pub rises: Option<bool>,
 }
 
 /// All pairs with one arm.
-struct Pairs<'a> {
-    all: Vec<Pair<'a>>,
-    axes: Vec<&'a str>,
-    arms: [&'a str; 2],
+pub struct Pairs<'a> {
+    pub all: Vec<Pair<'a>>,
+    pub axes: Vec<&'a str>,
+    pub arms: [&'a str; 2],
     /// What the cost is of: "I/O", "packet".
-    per: &'a str,
-    explanation: Explanation,
+    pub per: &'a str,
+    pub explanation: Explanation,
 }
 
-/// The blocks of all arms; empty without explaining rounds.
-pub fn of_comparison(finding: &CompareFinding) -> Vec<Block> {
-    let arms: Vec<Pairs> = contents::candidates(finding).into_iter().map(|arm| pairs(finding, arm)).collect();
-    let rows = contents::rows(finding);
-    let mut blocks: Vec<Block> = arms.iter().flat_map(|arm| arm.accounts(rows)).collect();
-    for (arm, name) in arms.iter().zip(contents::candidates(finding)) {
-        blocks.extend(arm.functions(rows));
-        let cells = contents::cells(finding, name).into_iter().filter(|cell| !cell.cost.symbols.is_empty());
-        blocks.extend(cells.take(contents::FEW).map(|cell| graph(finding, cell)));
-    }
-    blocks.extend(arms.iter().flat_map(Pairs::events).map(Block::in_full));
-    blocks.push(unexplained(finding.explanation.unexplained.as_ref()));
-    blocks
-}
-
-fn unexplained(why: Option<&String>) -> Block {
+pub fn unexplained(why: Option<&String>) -> Block {
     let note = why.map(|why| Note::remark(format!("not divided into accounts: {why}")));
     Block::new("", Body::Notes).with(note.into_iter().collect())
-}
-
-fn pairs<'a>(finding: &'a CompareFinding, arm: &'a str) -> Pairs<'a> {
-    let axes = contents::axes(finding);
-    let pair = |cell: &'a CellFinding| {
-        let place = contents::place(finding, cell);
-        let cost = contents::metric(cell, Metric::CyclesPerIo).filter(|cost| cost.detected);
-        Pair {
-            names: contents::names(&axes, &cell.cell),
-            place: if place.is_empty() { place } else { format!("{place}: ") },
-            explained: cell.cost.explained,
-            accounts: &cell.cost.accounts,
-            symbols: &cell.cost.symbols,
-            events: &cell.cost.events,
-            rises: cost.and_then(|cost| cost.change).map(|change| change > 0.0),
-        }
-    };
-    Pairs {
-        all: contents::cells(finding, arm).into_iter().map(pair).collect(),
-        arms: [contents::baseline(finding), arm],
-        per: "I/O",
-        explanation: finding.explanation.clone(),
-        axes,
-    }
 }
 
 impl<'a> Pairs<'a> {
@@ -107,9 +65,9 @@ impl<'a> Pairs<'a> {
     }
 
     /// Whose the change is; `rows` on one screen.
-    fn accounts(&self, rows: usize) -> Vec<Block> {
+    pub fn accounts(&self, rows: usize) -> Vec<Block> {
         let pairs = self.having(|pair| pair.explained.is_some());
-        let few = pairs.len() <= contents::FEW;
+        let few = pairs.len() <= FEW;
         let sentences = pairs.iter().filter(|_| few).filter_map(|pair| self.sentence(pair));
         let mut blocks = vec![Block::new("", Body::Notes).with(sentences.collect()).in_full()];
         let block = |most| {
@@ -201,7 +159,7 @@ impl<'a> Pairs<'a> {
     }
 
     /// The functions that changed; empty without sampled rounds. `rows` on one screen.
-    fn functions(&self, rows: usize) -> Vec<Block> {
+    pub fn functions(&self, rows: usize) -> Vec<Block> {
         let pairs = self.having(|pair| !pair.symbols.is_empty());
         if pairs.is_empty() {
             return Vec::new();
@@ -233,7 +191,7 @@ impl<'a> Pairs<'a> {
     }
 
     /// What happens more or less often; empty without rounds that counted.
-    fn events(&self) -> Vec<Block> {
+    pub fn events(&self) -> Vec<Block> {
         let pairs = self.having(|pair| !pair.events.is_empty());
         let rounds = self.explanation.counted_rounds;
         if pairs.is_empty() {
@@ -246,7 +204,7 @@ impl<'a> Pairs<'a> {
             );
             return vec![Block::new("", Body::Notes).with(vec![Note::remark(text)])];
         }
-        let few = pairs.len() <= contents::FEW;
+        let few = pairs.len() <= FEW;
         let sentences = pairs.iter().filter(|_| few).filter_map(|pair| self.goes_along(pair)).collect();
         let row = |pair: &Pair, it: &EventChange| row(pair, it.name.clone(), meaning(&it.name), &it.per_io);
         let rows: Vec<Part> =
@@ -323,7 +281,7 @@ fn origin(rounds: usize, did: &str, family: Option<FamilyFinding>, what: &str) -
 /// A block about pairs. Of many, only a page has it; elsewhere a note says in how many of them `what` it is about changed.
 fn on_page_if_many(what: &str, pairs: &[&Pair], has_changed: impl Fn(&Pair) -> bool, block: Block) -> Vec<Block> {
     let (changed, all) = (pairs.iter().filter(|pair| has_changed(pair)).count(), pairs.len());
-    if all <= contents::FEW {
+    if all <= FEW {
         return vec![block];
     }
     let text = format!("{what} changed in {changed} of {all} cells; the page (report.html), JSON and CSV have them.");
@@ -337,142 +295,5 @@ fn short(name: &str) -> String {
         Some((SYSTEM_CALLS, call)) => format!("system call {call}"),
         Some((_, tracepoint)) => tracepoint.to_owned(),
         None => name.to_owned(),
-    }
-}
-
-/// Width is the arm's cost, colour the change.
-fn graph(finding: &CompareFinding, cell: &CellFinding) -> Block {
-    let calls = cell.cost.stacks.iter().map(|stack| Calls {
-        calls: stack.calls.clone(),
-        cost: stack.candidate,
-        before: Some(stack.baseline),
-    });
-    let point = contents::point(finding, &cell.cell);
-    let point = if point.is_empty() { point } else { format!(", {point}") };
-    let graph = FlameGraph {
-        title: format!("Cycles per I/O of {} by calls{point}", cell.arm),
-        subtitle: Some(format!("red: more than {}, blue: less", contents::baseline(finding))),
-        what: "cycles".to_owned(),
-        calls: calls.collect(),
-    };
-    Block::new("Calls", Body::FlameGraph(graph)).of(Audience::PAGE)
-}
-
-/// Where the cycles of a packet go, and what the kernel does for it: of one point, or of each point beside the first one.
-pub fn of_packets(finding: &BlastFinding) -> Vec<Block> {
-    let Some((first, others)) = finding.points.split_first() else { return Vec::new() };
-    let why = finding.explanation.events_reason.as_ref();
-    let why = why.map(|why| Note::remark(format!("events per packet were not counted: {why}")));
-    let why = Block::new("", Body::Notes).with(why.into_iter().collect());
-    let ends = [unexplained(finding.explanation.unexplained.as_ref()), why];
-    if others.is_empty() {
-        let whole = first.cost.explained.map_or(f64::NAN, |explained| explained.candidate.value);
-        let scale = Scale::of(CYCLES, whole);
-        let row = |account: &AccountChange| Part {
-            name: account.name.clone(),
-            tone: Tone::Notice,
-            costs: vec![account.per_io.candidate],
-            share: Some(account.per_io.candidate.value / whole),
-            ..Part::default()
-        };
-        let head = format!("{}/packet", scale.unit);
-        let kind = Kind { costs: &[&head], ..parts::ACCOUNTS };
-        let table = parts::table(Kind { scale: Some(scale), ..kind }, first.cost.accounts.iter().map(row).collect());
-        let accounts = Block::new("Where the cycles of a packet go", Body::Table(table));
-        let events = first.cost.events.iter().map(|event| (event.name.as_str(), event.per_io.candidate, event.named));
-        let events = parts::events("per packet", "Events per packet".to_owned(), events.collect());
-        return std::iter::once(accounts).chain(events).chain(ends).collect();
-    }
-    let first_name = short_name(first);
-    let all = others.iter().map(|point| Pair {
-        names: vec![Cell::from(short_name(point))],
-        place: format!("{}, against {}: ", name(point), name(first)),
-        explained: point.cost.explained,
-        accounts: &point.cost.accounts,
-        symbols: &[],
-        events: &point.cost.events,
-        rises: None,
-    });
-    let pairs = Pairs {
-        all: all.collect(),
-        axes: vec!["packets of"],
-        arms: [&first_name, "here"],
-        per: "packet",
-        explanation: Explanation { account_family: None, event_family: None, ..finding.explanation.clone() },
-    };
-    [pairs.accounts(0), pairs.events(), ends.to_vec()].concat()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Format;
-    use crate::blast::page::fixture as packets;
-    use crate::compare::page::fixture as comparisons;
-    use crate::cost::page::fixture as runs;
-    use report::Ink;
-
-    fn text(finding: &CompareFinding) -> String {
-        Format::Table.render(finding, Ink::Plain, 120).replace('\u{a0}', " ")
-    }
-
-    #[test]
-    fn what_did_not_change_is_one_line_unless_the_user_named_it() {
-        let mut finding = comparisons::named("explained");
-        finding.cells[0].cost.events.iter_mut().for_each(|event| event.per_io.detected = false);
-        assert!(text(&finding).contains("\n  kmem:kmalloc "), "the user named it");
-        finding.cells[0].cost.events.iter_mut().for_each(|event| event.named = false);
-        let told = text(&finding);
-        assert!(told.contains("No change of what happens for an I/O is detected in 13 rounds"), "{told}");
-        assert!(!told.contains("Events per I/O") && !told.contains("together with"), "{told}");
-    }
-
-    /// Only where both are detected.
-    #[test]
-    fn the_cost_goes_along_with_events_that_change_in_its_direction() {
-        let mut finding = comparisons::named("explained");
-        assert!(
-            text(&finding).contains("Cycles per I/O rise together with sched_switch +1.00 [0.98, 1.02], hrtimer_start")
-        );
-        for event in finding.cells[0].cost.events.iter_mut().take(2) {
-            event.per_io.change = event.per_io.change.scaled(-1.0);
-        }
-        let against = text(&finding);
-        assert!(against.contains("Cycles per I/O rise while the other way goes sched_switch -1.00"), "{against}");
-        finding.cells[0].metrics.get_mut("cycles_per_io").unwrap().detected = false;
-        assert!(!text(&finding).contains("Cycles per I/O rise"));
-    }
-
-    #[test]
-    fn the_most_frequent_events_are_rows_and_noise_is_one_line() {
-        let text = Format::Table.render(&runs::named("beside_a_compiler"), Ink::Plain, 100);
-        let line = |name: &str| text.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("{text}"));
-        let row: Vec<&str> = line("syscalls:pread64").split_whitespace().collect();
-        assert_eq!(row, ["syscalls:pread64", "1.00", "[1.00,", "1.00]", "system", "call"]);
-        assert!(line("net:net_dev_xmit").contains("≈ 0"), "the user named it");
-        assert!(text.find("syscalls:pread64") < text.find("sched:sched_switch"), "the most frequent is first");
-        assert!(!text.contains("timer:timer_start"), "noise");
-        assert!(text.contains("not shown: 1 below 0.001 or not different from 0"), "{text}");
-        assert!(text.contains("counting took up to 1.2 % of one CPU"), "{text}");
-        let none = Format::Table.render(&runs::named("psync_4k"), Ink::Plain, 100);
-        assert!(!none.contains("Events per I/O"), "{none}");
-    }
-
-    #[test]
-    fn points_of_a_blast_stand_beside_the_first() {
-        let mut finding = packets::named("explained");
-        let text = |finding: &BlastFinding| Format::Table.render(finding, Ink::Plain, 120).replace('\u{a0}', " ");
-        let several = text(&finding);
-        let words: Vec<&str> =
-            several.lines().find(|line| line.contains("syscalls:sendto")).unwrap().split_whitespace().collect();
-        assert!(words.windows(3).any(|words| words == ["1.00", "0", "-1.00"]), "{several}");
-        let words = several.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(words.contains("From 5 rounds that counted events"), "{several}");
-        finding.points.truncate(1);
-        let one = text(&finding);
-        assert!(one.contains("95 % interval") && one.contains("[0.98, 1.02]"), "{one}");
-        finding.points[0].cost.events.clear();
-        finding.explanation.events_reason = Some("no right".to_owned());
-        assert!(text(&finding).contains("events per packet were not counted: no right"));
     }
 }

@@ -3,7 +3,7 @@
 use super::drawn_cpus::ThreadTimes;
 use super::work_counter::{Source, WorkReader};
 use crate::compare::record::CommandReading;
-use lab::cost::{CommandPlan, Isolation, Output, Prepared, prepared, set_apart};
+use lab::command::{CommandPlan, Isolation, Output, Prepared, prepared, set_apart};
 use lab::error::{Error, Result};
 use lab::freezer::Freezable;
 use lab::meter::Owners;

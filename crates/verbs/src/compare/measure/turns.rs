@@ -4,7 +4,7 @@
 use super::drawn_cpus::Drawn;
 use super::{RoundRunner, Tasks, at_once};
 use crate::compare::record::{CaseLatency, RoundRecord, Schedule, SliceReading, SliceRecord};
-use lab::cost::{CommandPlan, Count, Counter, Executed, Isolation, execute};
+use lab::command::{CommandPlan, Count, Counter, Executed, Isolation, execute};
 use lab::error::{Error, Result};
 use lab::network_namespace;
 use lab::shell::short;

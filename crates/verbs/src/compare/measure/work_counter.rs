@@ -9,7 +9,7 @@ mod udp_sockets;
 
 use crate::compare::record::CommandReading;
 use lab::canary;
-use lab::cost::Counter;
+use lab::command::Counter;
 use lab::error::{Error, Result};
 use lab::proc_files::of_lines;
 use model::experiment::WorkCounter;

@@ -1,9 +1,10 @@
 //! The answer in words, before any table.
 
+use super::{conditions, contents};
 use crate::compare::CompareFinding;
 use crate::compare::finding::{CellFinding, MetricFinding, NoiseFloor};
 use crate::pages::change::Change;
-use crate::pages::{conditions, contents, words};
+use crate::pages::words;
 use model::experiment::Metric;
 use model::stats::Verdict;
 use report::document::{Sentence, Tone};

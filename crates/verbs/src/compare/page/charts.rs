@@ -1,10 +1,11 @@
 //! The charts of a comparison: every slice over time, the shift of latency at each percentile, and a sweep as curves.
 
+use super::contents;
 use super::tables;
 use crate::compare::CompareFinding;
 use crate::compare::finding::{CellFinding, MetricFinding, ShiftPoint, SlicePoint};
 use crate::pages::change::Change;
-use crate::pages::{contents, words};
+use crate::pages::words;
 use model::elided_list::distinct;
 use model::experiment::Metric;
 use report::document::{Axis, Block, Body, Cell, Chart, Column, Draw, Mark, Note, Point, Series, Table, Tone};

@@ -1,7 +1,8 @@
 //! The machine and the method in a few labelled lines of plain text.
 
+use super::contents;
 use crate::compare::CompareFinding;
-use crate::pages::{contents, placement, provenance, words};
+use crate::pages::{placement, provenance, words};
 use model::experiment::Metric;
 use model::record::Meter;
 use report::document::{Audience, Fact};

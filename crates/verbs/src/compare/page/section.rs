@@ -1,8 +1,9 @@
 //! The sections below the tables of changes: limits, the noise floor, crossovers, cost by size.
 
+use super::{contents, published, stored};
 use crate::compare::CompareFinding;
 use crate::compare::finding::{CrossoverFinding, TimeNeeded};
-use crate::pages::{contents, limits, published, stored, words};
+use crate::pages::{limits, words};
 use model::elided_list::{elided_list, grouped};
 use model::experiment::Metric;
 use model::stats::Estimate;

@@ -1,9 +1,10 @@
 //! The tables of changes: baseline, candidate, change, interval and verdict, one row for each metric or cell.
 
+use super::contents;
 use crate::compare::CompareFinding;
 use crate::compare::finding::{CellFinding, Families, MetricFinding};
 use crate::pages::change::Change;
-use crate::pages::{contents, words};
+use crate::pages::words;
 use model::elided_list::elided_list;
 use model::experiment::Metric;
 use model::explained::FamilyFinding;

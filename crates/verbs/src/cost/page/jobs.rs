@@ -1,7 +1,7 @@
 //! The jobs one by one: the I/O of each, and the cost of its own threads.
 
 use super::SHOWN;
-use crate::pages::conditions;
+use super::conditions;
 use model::finding::{CopiesApart, JobFinding, LatencyFinding, RunFinding, StagesFinding};
 use model::plan::JobPlan;
 use model::record::Verified;

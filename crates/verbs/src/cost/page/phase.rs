@@ -1,6 +1,6 @@
 //! One line for the cost of a phase, and one for its rates.
 
-use crate::pages::conditions;
+use super::conditions;
 use model::elided_list::grouped;
 use model::experiment::Metric;
 use model::finding::{PhaseFinding, RunFinding};

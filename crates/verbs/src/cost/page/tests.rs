@@ -152,3 +152,18 @@ fn two_rates_of_a_command_that_waited_are_named() {
     let text = sheet(&finding);
     assert!(!text.contains("over all") && !text.contains("rates over"), "{text}");
 }
+
+#[test]
+fn the_most_frequent_events_are_rows_and_noise_is_one_line() {
+    let text = Format::Table.render(&fixture::named("beside_a_compiler"), Ink::Plain, 100);
+    let line = |name: &str| text.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("{text}"));
+    let row: Vec<&str> = line("syscalls:pread64").split_whitespace().collect();
+    assert_eq!(row, ["syscalls:pread64", "1.00", "[1.00,", "1.00]", "system", "call"]);
+    assert!(line("net:net_dev_xmit").contains("≈ 0"), "the user named it");
+    assert!(text.find("syscalls:pread64") < text.find("sched:sched_switch"), "the most frequent is first");
+    assert!(!text.contains("timer:timer_start"), "noise");
+    assert!(text.contains("not shown: 1 below 0.001 or not different from 0"), "{text}");
+    assert!(text.contains("counting took up to 1.2 % of one CPU"), "{text}");
+    let none = Format::Table.render(&fixture::named("psync_4k"), Ink::Plain, 100);
+    assert!(!none.contains("Events per I/O"), "{none}");
+}

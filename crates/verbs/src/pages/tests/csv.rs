@@ -1,3 +1,5 @@
+//! The CSV of findings has every number of their JSON.
+
 use crate::pages::tests::examples;
 use crate::{Format, compare, cost};
 use proptest::prelude::*;

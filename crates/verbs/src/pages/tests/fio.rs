@@ -1,3 +1,5 @@
+//! A run in the formats of fio.
+
 use crate::cost::page::fixture;
 use model::fio_report::Bins;
 use report::fio::{json, terse};

@@ -1,3 +1,5 @@
+//! The stacks of a run as lines for flame graphs.
+
 use crate::cost::page::fixture;
 use model::profile::StackFinding;
 use report::flame_graph::*;

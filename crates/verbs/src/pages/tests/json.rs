@@ -1,3 +1,5 @@
+//! The keys that scripts may rely on.
+
 use crate::compare;
 use crate::compare::CompareFinding;
 use crate::cost::page::fixture;

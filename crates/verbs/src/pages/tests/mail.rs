@@ -1,3 +1,5 @@
+//! Findings as mails: narrow, and in ASCII.
+
 use crate::{Finding, compare, cost};
 use model::origin::Input;
 

@@ -1,3 +1,5 @@
+//! Findings as Markdown: no foreign markup.
+
 use crate::compare::CompareFinding;
 use crate::compare::page::{self as compare, fixture};
 use proptest::prelude::*;

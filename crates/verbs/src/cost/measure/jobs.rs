@@ -1,24 +1,24 @@
 //! `iotoll run`: measures a plan into a record.
 
-use crate::demand;
-use crate::error::{Error, Result};
-use crate::interruption::Interruption;
-use crate::io_log::{self, IoLog};
-use crate::laying_out::{self, set_cache, warn_of_holes, warn_of_unlinking};
-use crate::meter::{Owners, Work};
-use crate::page_cache::{CachedFiles, own_storage_read};
-use crate::placing;
-use crate::progress::{Observer, Progress, iops};
-use crate::read_back;
-use crate::replaying::Replays;
-use crate::session::{Session, Settings, outcome_of};
-use crate::sheet::Sheet;
-use crate::store::GrowingWindows;
-use crate::watch::{Step, Subject, watch};
-use crate::whereabouts::{PlacementWatch, Workload};
-use crate::worker_pool::{Joined, WorkerPool};
-use crate::workload::JobCopy;
-use crate::workload::target::Created;
+use crate::cost::measure::sheet::Sheet;
+use lab::demand;
+use lab::error::{Error, Result};
+use lab::interruption::Interruption;
+use lab::io_log::{self, IoLog};
+use lab::laying_out::{self, set_cache, warn_of_holes, warn_of_unlinking};
+use lab::meter::{Owners, Work};
+use lab::page_cache::{CachedFiles, own_storage_read};
+use lab::placing;
+use lab::progress::{Observer, Progress, iops};
+use lab::read_back;
+use lab::replaying::Replays;
+use lab::session::{Session, Settings, outcome_of};
+use lab::store::GrowingWindows;
+use lab::watch::{Step, Subject, watch};
+use lab::whereabouts::{PlacementWatch, Workload};
+use lab::worker_pool::{Joined, WorkerPool};
+use lab::workload::JobCopy;
+use lab::workload::target::Created;
 use model::experiment::Cell;
 use model::page_cache::{CacheRecord, is_buffered};
 use model::placement::Whereabouts;
@@ -27,7 +27,7 @@ use model::record::{Done, Execution, IoInterval, Outcome, PhaseRecord, Record, S
 use model::unit::{Bytes, Nanos};
 use std::time::Duration;
 
-pub use crate::file_roles::check as check_files;
+pub use lab::file_roles::check as check_files;
 
 /// Measures a plan, with the traces that its jobs replay. Files that it makes are noted in `created`, and kept when it ends well.
 ///

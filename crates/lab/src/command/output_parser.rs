@@ -144,7 +144,7 @@ impl Output {
 }
 
 /// Source of the I/O count, in words.
-pub(super) fn counted_by(plan: &CommandPlan) -> String {
+pub fn counted_by(plan: &CommandPlan) -> String {
     match &plan.count {
         Count::Program => {
             row_of(&plan.command).map_or("nothing: give --ios, --bytes or --count", |row| row.counted_by).to_owned()
@@ -157,7 +157,7 @@ pub(super) fn counted_by(plan: &CommandPlan) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::Isolation;
+    use crate::command::Isolation;
 
     fn plan(program: &str, count: Count) -> CommandPlan {
         let command = vec![program.to_owned()];

@@ -2,15 +2,12 @@
 
 use crate::compare::CompareFinding;
 use crate::compare::finding::{CellFinding, MetricFinding};
-use crate::pages::{conditions, words};
+use crate::pages::words;
 use model::elided_list::{distinct, grouped};
 use model::experiment::{Axis, Metric};
 use report::document::Cell;
 use report::number::{BYTES, with_unit};
 use std::collections::BTreeMap;
-
-/// Maximum number of comparisons whose charts are expanded by default.
-pub(crate) const FEW: usize = 3;
 
 /// Accounts or functions with a row on the one screen that is read first. Limits, which the user asked for, take the room of some.
 pub(crate) fn rows(finding: &CompareFinding) -> usize {
@@ -87,7 +84,7 @@ pub fn reasons(cells: &[&CellFinding]) -> Vec<String> {
         let reason = of_metric().find_map(|metric| metric.reason.as_deref()).filter(|_| !of_metric().any(has_value));
         Some((reason?, words::of(metric).head))
     });
-    let told = |(reason, heads): (_, Vec<_>)| format!("{}: {}", heads.join(", "), conditions::reason(reason));
+    let told = |(reason, heads): (_, Vec<_>)| format!("{}: {}", heads.join(", "), super::conditions::reason(reason));
     grouped(lacking).into_iter().map(told).collect()
 }
 

@@ -1,29 +1,29 @@
 //! A record of `run` or `cost` while it is measured: from the first canary to the last.
 
-use crate::canary;
-use crate::error::Result;
-use crate::host;
-use crate::interruption::Interruption;
-use crate::meter::{MeterSet, Owners, TaskScan, Work};
-use crate::progress::{Observer, Progress};
-use crate::session::Session;
-use crate::store::GrowingWindows;
-use crate::watch::{Step, Subject, watch};
+use lab::canary;
+use lab::error::Result;
+use lab::host;
+use lab::interruption::Interruption;
+use lab::meter::{MeterSet, Owners, TaskScan, Work};
+use lab::progress::{Observer, Progress};
+use lab::session::Session;
+use lab::store::GrowingWindows;
+use lab::watch::{Step, Subject, watch};
 use model::kind::Recorded;
 use model::record::lines::Part;
 use model::record::{Execution, Outcome, Record, Source, Stretch};
 use std::time::Duration;
 
 /// A record that grows.
-pub(crate) struct Sheet<'a> {
-    pub(crate) meters: MeterSet,
-    pub(crate) record: Record,
-    pub(crate) session: &'a Session<'a>,
+pub struct Sheet<'a> {
+    pub meters: MeterSet,
+    pub record: Record,
+    pub session: &'a Session<'a>,
 }
 
 impl<'a> Sheet<'a> {
     /// Opens the meters, and begins the record.
-    pub(crate) fn open(session: &'a Session, source: Source) -> Result<Self> {
+    pub fn open(session: &'a Session, source: Source) -> Result<Self> {
         let meters = session.meters()?;
         let record = Record {
             envelope: session.envelope(Record::KIND),
@@ -47,12 +47,12 @@ impl<'a> Sheet<'a> {
     }
 
     /// Whether nothing more is to be measured.
-    pub(crate) fn has_ended(&self) -> bool {
+    pub fn has_ended(&self) -> bool {
         self.session.interrupted() || self.record.outcome != Outcome::Completed
     }
 
     /// Measures the machine without the workload.
-    pub(crate) fn watch_background(&mut self, observer: Observer) {
+    pub fn watch_background(&mut self, observer: Observer) {
         if self.session.interrupted() {
             return;
         }
@@ -70,7 +70,7 @@ impl<'a> Sheet<'a> {
     }
 
     /// Saves an execution of a phase at once, so that it is not lost if iotoll is killed.
-    pub(crate) fn keep_execution(&mut self, phase: usize, execution: &Execution) {
+    pub fn keep_execution(&mut self, phase: usize, execution: &Execution) {
         if self.record.host.storage.is_empty() {
             self.note_storage();
         }
@@ -78,7 +78,7 @@ impl<'a> Sheet<'a> {
     }
 
     /// Saves the windows of the next execution of a phase while it runs, likewise.
-    pub(crate) fn growing_windows(&self, phase: usize) -> GrowingWindows {
+    pub fn growing_windows(&self, phase: usize) -> GrowingWindows {
         GrowingWindows::new(&self.session.settings.saver, phase, self.session.calibration)
     }
 
@@ -93,7 +93,7 @@ impl<'a> Sheet<'a> {
     }
 
     /// Notes the outcome; the first one that is not Completed stays.
-    pub(crate) fn note_outcome(&mut self, outcome: Outcome) {
+    pub fn note_outcome(&mut self, outcome: Outcome) {
         if self.record.outcome == Outcome::Completed {
             self.record.outcome = outcome;
         }
@@ -108,7 +108,7 @@ impl<'a> Sheet<'a> {
         self.record.host.storage = now;
     }
 
-    pub(crate) fn close(mut self) -> Record {
+    pub fn close(mut self) -> Record {
         self.note_storage();
         self.record.canaries.push(canary::run());
         (self.record.host.tsc_hertz, self.record.host.tsc_source) = self.session.calibration.end();
