@@ -7,15 +7,11 @@ use crate::{measure, series, stdout};
 use lab::calibration::Calibration;
 use model::envelope::Envelope;
 use model::kind::Recorded;
-use model::record::Record;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 use verbs::Finding;
-use verbs::blast::BlastRecord;
-use verbs::compare::CompareRecord;
 use verbs::ftq::FtqRecord;
-use verbs::guest::GuestRecord;
 use verbs::history::Observation;
 
 pub fn report(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
@@ -42,8 +38,7 @@ struct Row {
 }
 
 /// Every kind of record.
-static KINDS: [Row; 5] =
-    [row::<Record>(), row::<CompareRecord>(), row::<GuestRecord>(), row::<FtqRecord>(), row::<BlastRecord>()];
+static KINDS: &[Row] = &verbs::kinds!(row);
 
 const fn row<R: Recorded<Finding: Finding>>() -> Row {
     Row { kind: R::KIND.name, show: show::<R>, observe: observe::<R> }

@@ -18,3 +18,17 @@ mod experiments;
 mod hostile;
 
 pub use format::{Finding, Format};
+
+/// Every kind of record: `$of::<R>()` for each.
+#[macro_export]
+macro_rules! kinds {
+    ($of:ident) => {
+        [
+            $of::<model::record::Record>(),
+            $of::<$crate::compare::CompareRecord>(),
+            $of::<$crate::guest::GuestRecord>(),
+            $of::<$crate::ftq::FtqRecord>(),
+            $of::<$crate::blast::BlastRecord>(),
+        ]
+    };
+}
