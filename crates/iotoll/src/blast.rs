@@ -1,6 +1,6 @@
 //! `iotoll blast`: sends small packets and counts what arrives, or receives them (`--serve`).
 
-use crate::arguments::{Earlier, List, MeterArguments, Output, SessionArguments, value};
+use crate::arguments::{self, Earlier, List, MeterArguments, Output, SessionArguments};
 use crate::failure::{self, BadInput, bad};
 use crate::input::is_toml;
 use crate::measure::{Asked, Measurement, fresh_seed, measure};
@@ -121,14 +121,14 @@ fn listening(text: &str) -> Result<SocketAddr, String> {
 }
 
 fn buffer(text: &str) -> Result<u32, String> {
-    let bytes = i32::try_from(value::amount(text)?).ok().map(i32::unsigned_abs);
+    let bytes = i32::try_from(arguments::amount(text)?).ok().map(i32::unsigned_abs);
     bytes.ok_or_else(|| "expected 1 to 2047m".to_owned())
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
     let seconds = format!("{text}s");
     let text = if text.parse::<f64>().is_ok() { seconds.as_str() } else { text };
-    value::within(text, SHORTEST, LONGEST, "200ms to 1h")
+    arguments::within(text, SHORTEST, LONGEST, "200ms to 1h")
 }
 
 /// Time before each slice that does not count: until queues and caches are as they will be.

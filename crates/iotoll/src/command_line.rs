@@ -3,10 +3,10 @@
 //! `run` takes fio's options as flags beside our own. Clap parses our own flags. All other flags are split off first
 //! and parsed by the same option table as a job file.
 
+use crate::arguments::{self, fio_flags, help};
 use crate::arguments::{
     CostArguments, Generated, HistoryArguments, JOB_VERBS, Output, ReportArguments, RunArguments, Shown,
 };
-use crate::arguments::{fio_flags, help, value};
 use crate::blast::BlastArguments;
 use crate::compare::CompareArguments;
 use crate::failure::{BadInput, bad, written};
@@ -60,7 +60,7 @@ pub enum Verb {
     /// Print the completion script of a shell: source <(iotoll completions bash)
     Completions {
         /// The shell
-        #[arg(value_parser = value::shell())]
+        #[arg(value_parser = arguments::shell())]
         shell: Shell,
     },
     /// Write man pages, completions or the reference, for packages and the documentation
@@ -116,7 +116,7 @@ impl Verb {
         let (mut misplaced, mut lists) = (None, false);
         let parsed = parsed.and_then(|matches| {
             misplaced = fio_flags::misplaced_format(&matches);
-            lists = value::lists_probes(&matches);
+            lists = arguments::lists_probes(&matches);
             CommandLine::from_arg_matches(&matches)
         });
         let mut verb = match parsed {

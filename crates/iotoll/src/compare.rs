@@ -1,7 +1,7 @@
 //! `iotoll compare`: takes an experiment from flags or a file, measures it round by round, saves each round, studies
 //! the record and prints the finding.
 
-use crate::arguments::value::{self, List, by};
+use crate::arguments::{self, List, by};
 use crate::arguments::{Earlier, JobArguments, Observed, Output};
 use crate::failure::bad;
 use crate::input::{Inputs, is_toml};
@@ -64,16 +64,16 @@ pub struct CompareArguments {
 #[command(next_help_heading = "Arms")]
 pub struct ArmArguments {
     /// Options of the baseline only: 'bs=4k iodepth=8' [default: the job unchanged]
-    #[arg(long, value_name = "OPTIONS", value_parser = value::options, allow_hyphen_values = true)]
+    #[arg(long, value_name = "OPTIONS", value_parser = arguments::options, allow_hyphen_values = true)]
     pub baseline: Option<List<String>>,
     /// Options of a candidate; repeat the flag for more candidates
-    #[arg(long, value_name = "OPTIONS", value_parser = value::options, allow_hyphen_values = true)]
+    #[arg(long, value_name = "OPTIONS", value_parser = arguments::options, allow_hyphen_values = true)]
     pub candidate: Vec<List<String>>,
     /// Command of the baseline; a shell runs it if |, >, ; or && stand between its words
-    #[arg(long, value_name = "COMMAND", value_parser = value::command)]
+    #[arg(long, value_name = "COMMAND", value_parser = arguments::command)]
     pub baseline_cmd: Option<List<String>>,
     /// Command of a candidate; repeat the flag for more candidates
-    #[arg(long, value_name = "COMMAND", value_parser = value::command)]
+    #[arg(long, value_name = "COMMAND", value_parser = arguments::command)]
     pub candidate_cmd: Vec<List<String>>,
     /// Measure the candidate under this setting: sysctl:NAME=VALUE or file:/sys/…=VALUE; the previous value is restored (net.* is that of iotoll's own network namespace)
     #[arg(long, value_name = "SETTING", value_parser = by(Setting::parse))]
@@ -88,7 +88,7 @@ pub struct ArmArguments {
     #[arg(long)]
     pub aa: bool,
     /// Vary an option of the job, or a {NAME} in the command and in --prepare: bs=4k,64k,1m; repeat the flag for a grid
-    #[arg(long, value_name = "NAME=A,B,…", value_parser = value::axis)]
+    #[arg(long, value_name = "NAME=A,B,…", value_parser = arguments::axis)]
     pub sweep: Vec<Axis>,
 }
 
@@ -97,7 +97,7 @@ pub struct ArmArguments {
 #[command(next_help_heading = "Rules")]
 pub struct RuleArguments {
     /// Stop when the intervals of these metrics are narrow enough [default: cycles_per_io,iops]
-    #[arg(long, value_name = "METRICS", value_delimiter = ',', value_parser = value::metric)]
+    #[arg(long, value_name = "METRICS", value_delimiter = ',', value_parser = arguments::metric)]
     pub target: Vec<Metric>,
     /// Ignore changes smaller than this [default: 3%]
     #[arg(long, value_name = "PERCENT", value_parser = by(Rules::parse_percent))]
@@ -136,10 +136,10 @@ pub struct TurnArguments {
     #[arg(long, value_name = "COUNTER", value_parser = by(work_counter::parse))]
     pub count: Option<String>,
     /// I/Os that every command does in a whole execution; each slice is one
-    #[arg(long, value_name = "N", value_parser = value::amount, conflicts_with = "count")]
+    #[arg(long, value_name = "N", value_parser = arguments::amount, conflicts_with = "count")]
     pub ios: Option<u64>,
     /// Bytes that every command moves in a whole execution; suffixes as in fio: 4k, 1g
-    #[arg(long, value_name = "N", value_parser = value::amount, conflicts_with = "count")]
+    #[arg(long, value_name = "N", value_parser = arguments::amount, conflicts_with = "count")]
     pub bytes: Option<u64>,
     /// End a command that takes turns with this signal, so that it reports what it did: INT, TERM, HUP, QUIT, USR1, USR2 or KILL
     /// [default: INT]

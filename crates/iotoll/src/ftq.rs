@@ -1,6 +1,6 @@
 //! `iotoll ftq`: records a worker in quanta of time, saves the record while it grows, studies it and prints the finding.
 
-use crate::arguments::{Earlier, Output, SessionArguments, value};
+use crate::arguments::{self, Earlier, Output, SessionArguments};
 use crate::failure::bad;
 use crate::measure::{Asked, Measurement, Services, measure};
 use crate::progress::ProgressLine;
@@ -86,11 +86,11 @@ const LONGEST: Duration = Duration::from_secs(86_400);
 
 fn quantum(text: &str) -> Result<Nanos, String> {
     let shortest = Duration::from_nanos(record::SHORTEST_QUANTUM.0);
-    value::within(text, shortest, LONGEST_QUANTUM, "10us to 1s").map(nanos)
+    arguments::within(text, shortest, LONGEST_QUANTUM, "10us to 1s").map(nanos)
 }
 
 fn duration(text: &str) -> Result<Nanos, String> {
-    value::within(text, SHORTEST, LONGEST, "10ms to 24h").map(nanos)
+    arguments::within(text, SHORTEST, LONGEST, "10ms to 24h").map(nanos)
 }
 
 fn nanos(duration: Duration) -> Nanos {

@@ -1,6 +1,6 @@
 //! `iotoll guest`: instructions of I/Os in guests.
 
-use crate::arguments::{Earlier, Output, value};
+use crate::arguments::{self, Earlier, Output};
 use crate::failure::{BadInput, bad};
 use crate::input::{Inputs, is_toml};
 use crate::measure::{Asked, Measurement, measure};
@@ -72,7 +72,7 @@ pub struct GuestRunArguments {
     #[arg(long, help_heading = "Guests", value_name = "OPTIONS")]
     pub mount: Option<String>,
     /// Measure every combination of these values of a job option, of sysctl:NAME, of mount, or of module
-    #[arg(long, help_heading = "Comparison", value_name = "NAME=A,B,…", value_parser = value::axis)]
+    #[arg(long, help_heading = "Comparison", value_name = "NAME=A,B,…", value_parser = arguments::axis)]
     pub sweep: Vec<Axis>,
     /// Compare the values of this: kernel, parameters, stack, or the name of a sweep [default: the first that has several]
     #[arg(long, help_heading = "Comparison", value_name = "WHAT")]
@@ -85,10 +85,10 @@ pub struct GuestRunArguments {
     #[arg(long, help_heading = "Functions")]
     pub by_function: bool,
     /// Changes below this do not matter [default: 1%]
-    #[arg(long, help_heading = "Comparison", value_name = "PERCENT", value_parser = value::by(Rules::parse_percent))]
+    #[arg(long, help_heading = "Comparison", value_name = "PERCENT", value_parser = arguments::by(Rules::parse_percent))]
     pub margin: Option<f64>,
     /// Kill a guest that takes more CPU time than this, or does nothing for as long, and fail
-    #[arg(long, help_heading = "Guests", value_name = "TIME", default_value = "120s", value_parser = value::by(Rules::parse_time))]
+    #[arg(long, help_heading = "Guests", value_name = "TIME", default_value = "120s", value_parser = arguments::by(Rules::parse_time))]
     pub hang_timeout: f64,
     /// Boot all guests again, instead of restoring those in the cache
     #[arg(long, help_heading = "Cache")]

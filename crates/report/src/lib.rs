@@ -16,7 +16,6 @@ pub mod document;
 pub mod fio;
 pub mod flame_graph;
 pub mod html;
-pub mod ink;
 pub mod json;
 pub mod mail;
 pub mod markdown;
@@ -25,5 +24,5 @@ pub mod shell;
 pub mod text;
 
 pub use flame_graph::folded;
-pub use ink::Ink;
 pub use model::number;
+pub use text::Ink;

@@ -6,7 +6,7 @@
 use crate::document::{Command, Document};
 use crate::shell::is_hidden;
 use crate::text;
-use crate::text::page::{Page, width};
+use crate::text::{Page, width};
 use model::origin::Input;
 
 /// Short enough to be quoted a few times in an 80-column mail client.

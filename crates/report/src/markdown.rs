@@ -10,7 +10,7 @@ use crate::document::{
 use crate::html::markup::escape;
 use crate::mail;
 use crate::shell::is_hidden;
-use crate::text::page::Page;
+use crate::text::Page;
 use crate::text::sketch::sketch;
 use model::origin::Input;
 

@@ -3,7 +3,7 @@
 use model::finding::RunFinding;
 use model::fio_report::Bins;
 use report::document::Document;
-use report::ink::Ink;
+use report::text::Ink;
 use report::{csv, fio, html, mail, markdown, text};
 
 /// A finding that can be reported. Its JSON is its serialization; all other formats are rendered from its document.
@@ -144,7 +144,7 @@ mod tests {
     use crate::pages::tests::fits_closely;
     use model::warning::{Code, Warning};
     use report::document::{Audience, Block, Body, Fact, Section, Sentence};
-    use report::text::page::width;
+    use report::text::width;
     use std::collections::BTreeMap;
 
     #[test]

@@ -11,7 +11,7 @@ mod json;
 mod mail;
 pub mod markdown;
 
-use report::text::page::width;
+use report::text::width;
 
 /// Checks that `text` has at most this many columns; otherwise returns the first line that is too long.
 pub fn fits(text: &str, columns: usize) -> Result<(), String> {
