@@ -3,10 +3,10 @@
 use crate::arguments::{self, Earlier, List, MeterArguments, Output, SessionArguments};
 use crate::failure::{self, BadInput, bad};
 use crate::input::is_toml;
+use crate::measure;
 use crate::measure::{Asked, Measurement, fresh_seed, measure};
 use crate::progress::ProgressLine;
 use crate::signals::{self, LeftBehind};
-use crate::stdout;
 use clap::Args;
 use lab::session::Settings as Session;
 use lab::workload::target::Created;
@@ -244,7 +244,7 @@ fn serve(address: SocketAddr, arguments: &BlastArguments) -> anyhow::Result<Exit
     let interruption = signals::interruption(Some(2), LeftBehind::default())?;
     let mut told = Ok(());
     let ready = |address| {
-        told = stdout::write(&format!("receiving at {address}\n"));
+        told = measure::write(&format!("receiving at {address}\n"));
         told.is_ok()
     };
     let stop = || interruption.is_requested();

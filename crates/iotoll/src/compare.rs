@@ -7,7 +7,6 @@ use crate::failure::bad;
 use crate::input::{Inputs, is_toml};
 use crate::measure::{self, Asked, Measurement, Services, fresh_seed};
 use crate::progress::ProgressLine;
-use crate::stdout;
 use clap::Args;
 use lab::service::Addresses;
 use lab::session::Settings as Session;
@@ -179,7 +178,7 @@ pub fn compare(arguments: &CompareArguments, words: &[String]) -> anyhow::Result
 pub fn worker(threads: usize) -> anyhow::Result<ExitCode> {
     let memory = File::from(std::io::stdin().as_fd().try_clone_to_owned()?);
     let latencies = verbs::compare::measure::worker::serve(&memory, threads)?;
-    stdout::write(&serde_json::to_string(&latencies)?)?;
+    measure::write(&serde_json::to_string(&latencies)?)?;
     Ok(ExitCode::SUCCESS)
 }
 

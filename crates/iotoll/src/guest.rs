@@ -3,9 +3,9 @@
 use crate::arguments::{self, Earlier, Output};
 use crate::failure::{BadInput, bad};
 use crate::input::{Inputs, is_toml};
+use crate::measure;
 use crate::measure::{Asked, Measurement, measure};
 use crate::progress::ProgressLine;
-use crate::stdout;
 use clap::{Args, Subcommand};
 use lab::session::Settings as Session;
 use lab::workload::target::Created;
@@ -222,7 +222,7 @@ fn list(clear: bool) -> anyhow::Result<ExitCode> {
     if clear {
         let bytes = size(cache.size());
         std::fs::remove_dir_all(folder).map_err(|error| lab::Error::file(folder, "removing the cache", error))?;
-        stdout::write(&format!("removed {} ({bytes})\n", folder.display()))?;
+        measure::write(&format!("removed {} ({bytes})\n", folder.display()))?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut text = "Stacks (--stack):\n".to_owned();
@@ -242,7 +242,7 @@ fn list(clear: bool) -> anyhow::Result<ExitCode> {
     let bytes = size(guests.iter().map(|(_, bytes)| bytes).sum());
     let _ = writeln!(text, "\nSaved guests: {count}, {bytes}; those that are unused for 30 days go");
     let _ = writeln!(text, "\nPrograms for guests: {}", size(others));
-    stdout::write(&text)?;
+    measure::write(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 

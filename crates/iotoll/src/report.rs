@@ -3,7 +3,7 @@
 
 use crate::arguments::{HistoryArguments, ONLY_RUNS, ReportArguments, Shown};
 use crate::failure::{self, bad};
-use crate::{measure, series, stdout};
+use crate::{measure, series};
 use lab::calibration::Calibration;
 use model::envelope::Envelope;
 use model::kind::Recorded;
@@ -69,7 +69,7 @@ fn show<R: Recorded<Finding: Finding>>(path: &Path, arguments: &ReportArguments)
         return Err(bad(format!("--format {}: {}: {ONLY_RUNS}", format.name(), path.display())));
     }
     let judged = is_judged.then(|| failure::of_finding(finding.as_ref()));
-    stdout::print(&finding, arguments.shown, Some(folder_of(path)))?;
+    measure::print(&finding, arguments.shown, Some(folder_of(path)))?;
     Ok(judged.unwrap_or(ExitCode::SUCCESS))
 }
 
@@ -128,7 +128,7 @@ pub fn history(arguments: &HistoryArguments) -> anyhow::Result<ExitCode> {
             names.join(", ")
         )));
     }
-    stdout::print(&finding, arguments.shown, None)?;
+    measure::print(&finding, arguments.shown, None)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -140,6 +140,6 @@ pub fn doctor(shown: Shown) -> anyhow::Result<ExitCode> {
     let (hertz, source) = calibration.end();
     let host = lab::host::read(root, hertz, &source);
     let diagnosis = lab::doctor::examine(root, host)?;
-    stdout::print(&diagnosis, shown, None)?;
+    measure::print(&diagnosis, shown, None)?;
     Ok(ExitCode::SUCCESS)
 }
