@@ -177,7 +177,7 @@ pub fn compare(arguments: &CompareArguments, words: &[String]) -> anyhow::Result
 /// `iotoll worker`; a comparison starts it itself.
 pub fn worker(threads: usize) -> anyhow::Result<ExitCode> {
     let memory = File::from(std::io::stdin().as_fd().try_clone_to_owned()?);
-    let latencies = verbs::compare::measure::worker::serve(&memory, threads)?;
+    let latencies = verbs::compare::measure::worker_process::serve(&memory, threads)?;
     measure::write(&serde_json::to_string(&latencies)?)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -44,8 +44,7 @@ pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitC
             // The command's output is not iotoll's result, so it goes to standard error.
             let _ = std::io::stderr().write_all(text.as_bytes());
         };
-        verbs::cost::measure::command::cost(&plan, &settings, &mut |progress| line.show(&progress), &mut print)
-            .map_err(mended)
+        verbs::cost::measure::cost(&plan, &settings, &mut |progress| line.show(&progress), &mut print).map_err(mended)
     };
     let for_people = !matches!(arguments.output.shown.format, Format::Json | Format::Csv);
     let cost = Measurement {

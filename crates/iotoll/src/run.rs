@@ -36,12 +36,12 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
     if !arguments.choices.parse_only && asked.around.setup.is_none() {
         let (job_files, _) = files_and_options(&arguments.job);
         let job_files: Vec<&Path> = job_files.iter().map(Path::new).collect();
-        verbs::cost::measure::jobs::check_files(&plan, &job_files, arguments.fio.file.as_deref())?;
+        verbs::cost::measure::check_files(&plan, &job_files, arguments.fio.file.as_deref())?;
     }
     let name = jobs().map(|job| job.name.as_str()).collect::<Vec<_>>().join("-");
     let source = Source::Run(plan.clone());
     let lab = |settings: Measured, created: &Created, line: &ProgressLine| {
-        Ok(verbs::cost::measure::jobs::run(&plan, &replays, &settings, created, &mut |progress| line.show(&progress))?)
+        Ok(verbs::cost::measure::run(&plan, &replays, &settings, created, &mut |progress| line.show(&progress))?)
     };
     let shown_plan: Option<&dyn Finding> = if arguments.choices.parse_only { Some(&plan) } else { None };
     let run =

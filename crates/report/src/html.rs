@@ -5,12 +5,11 @@
 
 mod axis;
 mod chart;
-pub(crate) mod markup;
 mod table;
 pub mod timeline;
 
 use crate::document::{Audience, Block, Body, Chart, Document, Fact, Figure, Fold, Note, Section, Sentence, Tone};
-use markup::{element, escape};
+use crate::shell::is_hidden;
 use model::origin::Input;
 
 const READER: Audience = Audience::PAGE;
@@ -254,4 +253,43 @@ fn file(input: &Input) -> String {
     // Line by line, because a line end is a control character, too.
     let lines: Vec<String> = text.lines().map(escape).collect();
     folded(&fold, &element("pre", "", &lines.join("\n")))
+}
+
+/// `text` without markup, on one line.
+pub fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            _ if letter.is_control() || is_hidden(letter) => escaped.push(' '),
+            _ => escaped.push(letter),
+        }
+    }
+    escaped
+}
+
+/// An element with a class around markup.
+pub fn element(tag: &str, class: &str, inside: &str) -> String {
+    if class.trim().is_empty() {
+        format!("<{tag}>{inside}</{tag}>")
+    } else {
+        format!("<{tag} class=\"{class}\">{inside}</{tag}>")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markup_is_escaped() {
+        assert_eq!(
+            escape("<a href=\"x\" onclick='y'>&\u{1b}\n\u{202e}"),
+            "&lt;a href=&quot;x&quot; onclick=&#39;y&#39;&gt;&amp;   "
+        );
+    }
 }

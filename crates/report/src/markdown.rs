@@ -7,7 +7,7 @@
 use crate::document::{
     Align, Audience, Block, Body, Cell, Column, Document, Draw, Fact, Figure, Row, Section, Table, Tone, language,
 };
-use crate::html::markup::escape;
+use crate::html::escape;
 use crate::mail;
 use crate::shell::is_hidden;
 use crate::text::Page;

@@ -10,7 +10,6 @@ pub mod measure;
 pub mod page;
 pub mod plan;
 pub mod record;
-mod stored;
 mod study;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -18,8 +17,8 @@ pub(crate) mod tests;
 pub use finding::GuestFinding;
 pub use plan::GuestPlan;
 pub use record::GuestRecord;
-pub(crate) use stored::{differences, fits, quantities, study_against};
 pub use study::study;
+pub(crate) use study::{differences, fits, quantities, study_against};
 
 use serde::{Deserialize, Serialize};
 

@@ -11,10 +11,8 @@ mod rehearsal;
 mod sliced;
 mod sliced_command;
 mod slices;
-mod turns;
 mod work_counter;
-pub mod worker;
-mod worker_process;
+pub mod worker_process;
 
 use crate::compare::record::{CompareRecord, End, Header, RoundRecord, Schedule, SliceReading, SliceRecord, SliceWork};
 use crate::compare::study;
@@ -211,13 +209,13 @@ impl RoundRunner<'_> {
             return self.schedule_of_commands();
         }
         // iotoll cannot know what a shell command does, and when its effect is over.
-        let slow = self.toggles.slowest_switch > turns::SLOW_SWITCH;
+        let slow = self.toggles.slowest_switch > slices::SLOW_SWITCH;
         let by_shell = self.experiment.arms.iter().any(|arm| arm.setup.is_some() || arm.cleanup.is_some());
         if by_shell || slow || self.phases().any(|phase| phase.jobs.iter().any(leaves_dirty_pages)) {
             if self.cache.is_cold() {
                 self.rehearse()?;
             }
-            return Ok(turns::whole_rounds(self.asked_slice(), self.longest_slice));
+            return Ok(slices::whole_rounds(self.asked_slice(), self.longest_slice));
         }
         self.rehearse()
     }

@@ -6,7 +6,6 @@
 pub mod agent;
 mod boot_files;
 pub mod cache;
-mod counts;
 pub mod cpio;
 mod debian;
 pub mod kernel;

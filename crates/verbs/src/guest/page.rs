@@ -6,7 +6,6 @@ mod plan;
 mod tables;
 #[cfg(test)]
 mod tests;
-mod words;
 
 use crate::guest::GuestFinding;
 use crate::guest::finding::{ChangeFinding, PointFinding};
@@ -60,7 +59,7 @@ fn against_stored(finding: &GuestFinding) -> Option<Section> {
     let stored = finding.head.stored.as_ref()?;
     let facts = finding.points.iter().filter_map(|point| {
         let (change, value) = (point.since_stored.as_ref()?, point.instructions_per_io?.value);
-        let values = format!("({} → {})", words::instructions(value - change.difference), words::instructions(value));
+        let values = format!("({} → {})", tables::instructions(value - change.difference), tables::instructions(value));
         let moves = moves(change).map(|moves| format!("; {moves}")).unwrap_or_default();
         let text = format!("{} {}{moves}", tied(&Change::from(change.change).whole()), tied(&values));
         Some(Fact::new(finding.name(point), text))
@@ -85,14 +84,14 @@ fn headline(finding: &GuestFinding) -> Vec<Sentence> {
 fn value_sentence(finding: &GuestFinding, point: &PointFinding) -> Option<Sentence> {
     let value = point.instructions_per_io?;
     let name = finding.name(point);
-    Some(Sentence::plain(format!("{name}: {} instructions per I/O", tied(&words::plus_minus(&value)))))
+    Some(Sentence::plain(format!("{name}: {} instructions per I/O", tied(&tables::plus_minus(&value)))))
 }
 
 fn change_sentence(finding: &GuestFinding, point: &PointFinding, change: &ChangeFinding) -> Option<Sentence> {
     let value = point.instructions_per_io?.value;
     let baseline = value - change.difference;
-    let values = tied(&format!("{} → {}", words::instructions(baseline), words::instructions(value)));
-    let (name, arm) = (words::named(finding, point), finding.arm_name(&point.arm));
+    let values = tied(&format!("{} → {}", tables::instructions(baseline), tables::instructions(value)));
+    let (name, arm) = (tables::named(finding, point), finding.arm_name(&point.arm));
     let first = finding.arms.first().map_or_else(|| "the baseline".to_owned(), |arm| finding.arm_name(arm));
     // An interval on both sides of 0 has no direction.
     let text = if change.change.contains(0.0) == Some(true) {
@@ -110,7 +109,7 @@ fn change_sentence(finding: &GuestFinding, point: &PointFinding, change: &Change
 /// "network +9,310, scheduler +1,204": the largest moves.
 fn moves(change: &ChangeFinding) -> Option<String> {
     let large = change.moved.iter().filter(|moved| moved.difference().abs() >= tables::LEAST_MOVE).take(FEW_MOVES);
-    let texts: Vec<_> = large.map(|moved| format!("{} {}", moved.name, words::signed(moved.difference()))).collect();
+    let texts: Vec<_> = large.map(|moved| format!("{} {}", moved.name, tables::signed(moved.difference()))).collect();
     (!texts.is_empty()).then(|| texts.join(", "))
 }
 
@@ -124,13 +123,13 @@ fn summary(finding: &GuestFinding, arm: &str, changes: &[(&PointFinding, &Change
     let text = format!(
         "{} against {}, instructions per I/O in {} points: {}",
         finding.arm_name(arm),
-        finding.arms.first().map_or_else(String::new, |first| words::arm_head(finding, first)),
+        finding.arms.first().map_or_else(String::new, |first| tables::arm_head(finding, first)),
         own.len(),
         counts.collect::<Vec<_>>().join(", ")
     );
     let size = |change: &ChangeFinding| change.change.value.abs();
     let (point, change) = own.iter().max_by(|(_, one), (_, other)| size(one).total_cmp(&size(other)))?;
-    let largest = format!("largest: {}, {}", words::named(finding, point), tied(&Change::from(change.change).whole()));
+    let largest = format!("largest: {}, {}", tables::named(finding, point), tied(&Change::from(change.change).whole()));
     Some(Sentence { detail: Some(largest), ..Sentence::plain(text) })
 }
 
@@ -164,8 +163,8 @@ fn moved(finding: &GuestFinding) -> Section {
     }
     if !few {
         let facts = changes.iter().filter_map(|(point, change)| {
-            let name = if finding.arms.len() > 2 { finding.name(point) } else { words::row(finding, point) };
-            Some(Fact::new(name, format!("{}: {}", words::signed(change.difference), moves(change)?)))
+            let name = if finding.arms.len() > 2 { finding.name(point) } else { tables::row(finding, point) };
+            Some(Fact::new(name, format!("{}: {}", tables::signed(change.difference), moves(change)?)))
         });
         blocks.push(Block::new("Changes by subsystem", Body::Facts(facts.collect())).of(TEXT));
     }

@@ -1,6 +1,5 @@
 //! The charts of a comparison: every slice over time, the shift of latency at each percentile, and a sweep as curves.
 
-use super::contents;
 use super::tables;
 use crate::compare::CompareFinding;
 use crate::compare::finding::{CellFinding, MetricFinding, ShiftPoint, SlicePoint};
@@ -29,7 +28,7 @@ fn of_metric(
         let slices = cell.slices.iter().filter(|slice| slice.baseline == baseline && slice.seconds.is_finite());
         let points = slices.filter_map(|slice| Some(Point::new(slice.seconds, value(slice)?)));
         let points = points.filter(|point| point.y.is_finite()).collect();
-        let subject = if baseline { 0 } else { contents::arm_index(finding, &cell.arm) };
+        let subject = if baseline { 0 } else { super::arm_index(finding, &cell.arm) };
         Series { subject, joined: false, dot: 4, points }
     };
     let series = [true, false].map(series).to_vec();
@@ -42,7 +41,7 @@ fn of_metric(
 pub fn shift(finding: &CompareFinding, cell: &CellFinding) -> Vec<Block> {
     let change = |point: &ShiftPoint| Change::from(point.change);
     let drawn = tables::scale(finding.rules.margin, cell.shift.iter().map(change));
-    let heads = [contents::baseline(finding), &cell.arm, "change", "95 %"].map(Column::number);
+    let heads = [super::baseline(finding), &cell.arm, "change", "95 %"].map(Column::number);
     let mut columns = [vec![Column::text("percentile")], heads.to_vec()].concat();
     columns.extend(drawn.map(|scale| Column::drawing(Draw::Interval(scale))));
     let mut table = Table::new(columns);
@@ -67,7 +66,7 @@ type Group = BTreeMap<String, String>;
 
 /// A chart of the values for each target metric and each combination of the other axes' values.
 pub fn curves(finding: &CompareFinding) -> Vec<Chart> {
-    let Some((axis, numbers)) = contents::curve_axis(finding) else { return Vec::new() };
+    let Some((axis, numbers)) = super::curve_axis(finding) else { return Vec::new() };
     let named: Vec<(f64, String)> = numbers.into_iter().zip(axis.values.iter().cloned()).collect();
     let sweep = Sweep { finding, axis: &axis.name, named };
     let groups = distinct(finding.cells.iter().map(|cell| sweep.group(cell)));
@@ -107,9 +106,9 @@ impl Sweep<'_> {
         let words = words::of(metric);
         let finite = |value: Option<f64>| value.filter(|value| value.is_finite());
         let mut all: Vec<Series> = Vec::new();
-        for (index, arm) in contents::candidates(self.finding).into_iter().enumerate() {
+        for (index, arm) in super::candidates(self.finding).into_iter().enumerate() {
             let cells = self.cells(arm, group);
-            let found = || cells.iter().filter_map(|(place, cell)| Some((*place, contents::metric(cell, metric)?)));
+            let found = || cells.iter().filter_map(|(place, cell)| Some((*place, super::metric(cell, metric)?)));
             let mut add = |subject, points| all.push(Series { subject, joined: true, dot: DOT, points });
             // All arms share the baseline, so it is drawn once.
             if index == 0 {
@@ -119,9 +118,9 @@ impl Sweep<'_> {
                 let hint = self.hint(metric, arm, place, found);
                 Some(Point { hint, ..Point::new(place, finite(found.candidate)?) })
             };
-            add(contents::arm_index(self.finding, arm), found().filter_map(point).collect());
+            add(super::arm_index(self.finding, arm), found().filter_map(point).collect());
         }
-        let of = contents::point(self.finding, group);
+        let of = super::point(self.finding, group);
         let drawable = all.iter().any(|series| !series.points.is_empty());
         drawable.then(|| Chart {
             title: if of.is_empty() { words.noun.to_owned() } else { format!("{}, {of}", words.noun) },

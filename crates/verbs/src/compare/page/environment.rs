@@ -1,6 +1,5 @@
 //! The machine and the method in a few labelled lines of plain text.
 
-use super::contents;
 use crate::compare::CompareFinding;
 use crate::pages::{placement, provenance, words};
 use model::experiment::Metric;
@@ -42,7 +41,7 @@ fn amount(finding: &CompareFinding) -> String {
 /// The change that such an experiment detects with 80 % probability. For a sweep, the largest over all cells.
 fn detectable(finding: &CompareFinding) -> Option<String> {
     let parts = finding.targets.iter().copied().filter_map(|metric: Metric| {
-        let found = finding.cells.iter().filter_map(|cell| contents::metric(cell, metric)?.mde80);
+        let found = finding.cells.iter().filter_map(|cell| super::metric(cell, metric)?.mde80);
         let largest = found.filter(|mde| mde.is_finite()).reduce(f64::max)?;
         Some(format!("{} in {}", tied(&number::percent(largest)), words::of(metric).noun))
     });

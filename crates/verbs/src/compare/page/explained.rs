@@ -1,6 +1,5 @@
 //! Where the change is: by account, function and event.
 
-use super::contents;
 use crate::compare::CompareFinding;
 use crate::compare::finding::CellFinding;
 use crate::pages::explained::{FEW, Pair, Pairs, unexplained};
@@ -9,12 +8,12 @@ use report::document::{Audience, Block, Body, Calls, FlameGraph};
 
 /// The blocks of all arms; empty without explaining rounds.
 pub fn of_comparison(finding: &CompareFinding) -> Vec<Block> {
-    let arms: Vec<Pairs> = contents::candidates(finding).into_iter().map(|arm| pairs(finding, arm)).collect();
-    let rows = contents::rows(finding);
+    let arms: Vec<Pairs> = super::candidates(finding).into_iter().map(|arm| pairs(finding, arm)).collect();
+    let rows = super::rows(finding);
     let mut blocks: Vec<Block> = arms.iter().flat_map(|arm| arm.accounts(rows)).collect();
-    for (arm, name) in arms.iter().zip(contents::candidates(finding)) {
+    for (arm, name) in arms.iter().zip(super::candidates(finding)) {
         blocks.extend(arm.functions(rows));
-        let cells = contents::cells(finding, name).into_iter().filter(|cell| !cell.cost.symbols.is_empty());
+        let cells = super::cells(finding, name).into_iter().filter(|cell| !cell.cost.symbols.is_empty());
         blocks.extend(cells.take(FEW).map(|cell| graph(finding, cell)));
     }
     blocks.extend(arms.iter().flat_map(Pairs::events).map(Block::in_full));
@@ -23,12 +22,12 @@ pub fn of_comparison(finding: &CompareFinding) -> Vec<Block> {
 }
 
 fn pairs<'a>(finding: &'a CompareFinding, arm: &'a str) -> Pairs<'a> {
-    let axes = contents::axes(finding);
+    let axes = super::axes(finding);
     let pair = |cell: &'a CellFinding| {
-        let place = contents::place(finding, cell);
-        let cost = contents::metric(cell, Metric::CyclesPerIo).filter(|cost| cost.detected);
+        let place = super::place(finding, cell);
+        let cost = super::metric(cell, Metric::CyclesPerIo).filter(|cost| cost.detected);
         Pair {
-            names: contents::names(&axes, &cell.cell),
+            names: super::names(&axes, &cell.cell),
             place: if place.is_empty() { place } else { format!("{place}: ") },
             explained: cell.cost.explained,
             accounts: &cell.cost.accounts,
@@ -38,8 +37,8 @@ fn pairs<'a>(finding: &'a CompareFinding, arm: &'a str) -> Pairs<'a> {
         }
     };
     Pairs {
-        all: contents::cells(finding, arm).into_iter().map(pair).collect(),
-        arms: [contents::baseline(finding), arm],
+        all: super::cells(finding, arm).into_iter().map(pair).collect(),
+        arms: [super::baseline(finding), arm],
         per: "I/O",
         explanation: finding.explanation.clone(),
         axes,
@@ -53,11 +52,11 @@ fn graph(finding: &CompareFinding, cell: &CellFinding) -> Block {
         cost: stack.candidate,
         before: Some(stack.baseline),
     });
-    let point = contents::point(finding, &cell.cell);
+    let point = super::point(finding, &cell.cell);
     let point = if point.is_empty() { point } else { format!(", {point}") };
     let graph = FlameGraph {
         title: format!("Cycles per I/O of {} by calls{point}", cell.arm),
-        subtitle: Some(format!("red: more than {}, blue: less", contents::baseline(finding))),
+        subtitle: Some(format!("red: more than {}, blue: less", super::baseline(finding))),
         what: "cycles".to_owned(),
         calls: calls.collect(),
     };

@@ -1,6 +1,5 @@
 //! The probes of both arms.
 
-use super::contents;
 use crate::compare::CompareFinding;
 use crate::compare::finding::{BothArms, ProbeComparison};
 use crate::pages::change::Change;
@@ -15,7 +14,7 @@ pub fn values(probe: &ProbeComparison) -> [(&'static str, Option<BothArms>); 3] 
 
 /// A table for each arm; a row for each value of each probe.
 pub fn of_comparison(finding: &CompareFinding) -> Vec<Block> {
-    let arms = contents::candidates(finding);
+    let arms = super::candidates(finding);
     let several = arms.len() > 1;
     let block = |arm: &&str| {
         let title = if several { format!("Probes, {arm}") } else { "Probes".to_owned() };
@@ -25,14 +24,14 @@ pub fn of_comparison(finding: &CompareFinding) -> Vec<Block> {
 }
 
 fn comparison_table(finding: &CompareFinding, arm: &str) -> Table {
-    let axes = contents::axes(finding);
+    let axes = super::axes(finding);
     let mut columns: Vec<Column> = axes.iter().map(|axis| Column::text(*axis)).collect();
     columns.extend([Column::text("probe"), Column::text("value")]);
-    columns.extend([contents::baseline(finding), arm].map(Column::number));
+    columns.extend([super::baseline(finding), arm].map(Column::number));
     columns.extend([Column::number("change"), Column::text("interval").spare(1)]);
     let mut table = Table { keys: axes.len() + 1, ..Table::new(columns) };
     for (cell, probe) in
-        contents::cells(finding, arm).into_iter().flat_map(|cell| cell.probes.iter().map(move |probe| (cell, probe)))
+        super::cells(finding, arm).into_iter().flat_map(|cell| cell.probes.iter().map(move |probe| (cell, probe)))
     {
         let label = label(&probe.name, &probe.unit);
         let shown = |value: f64| number::with_unit(units(&probe.unit), value);
@@ -43,11 +42,11 @@ fn comparison_table(finding: &CompareFinding, arm: &str) -> Table {
                 let arms = [arms.baseline, arms.candidate].map(|arm| shown(arm.value));
                 let texts = [label.clone(), value.to_owned()].into_iter().chain(arms);
                 let texts = texts.chain([change.percent(), change.interval()]).map(Cell::from);
-                contents::names(&axes, &cell.cell).into_iter().chain(texts).collect()
+                super::names(&axes, &cell.cell).into_iter().chain(texts).collect()
             })
             .collect();
         if rows.is_empty() {
-            let point = contents::point(finding, &cell.cell);
+            let point = super::point(finding, &cell.cell);
             let label = if point.is_empty() { label } else { format!("{point} {label}") };
             table.note(Cell::from(label), format!("{MISSING} {}", probe.reason.as_deref().unwrap_or("not read")));
         }

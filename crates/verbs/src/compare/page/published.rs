@@ -1,6 +1,6 @@
 //! Published numbers next to the measured ones.
 
-use super::{conditions, contents};
+use super::conditions;
 use crate::compare::CompareFinding;
 use crate::compare::finding::{CellFinding, MetricFinding};
 use crate::pages::change::Change;
@@ -16,7 +16,7 @@ pub fn of_comparison(finding: &CompareFinding) -> Option<Block> {
     let published = &finding.published;
     let first = published.first()?;
     let in_sweep = published.iter().any(|row| !row.cell.is_empty());
-    let of_arms = published.iter().any(|row| row.arm.is_some()) && contents::candidates(finding).len() > 1;
+    let of_arms = published.iter().any(|row| row.arm.is_some()) && super::candidates(finding).len() > 1;
     let one_metric = published.iter().all(|row| row.metric == first.metric);
     let sources = distinct(published.iter().map(|row| row.source.as_str()));
     let mut columns = vec![Column::rows(if in_sweep { "cell" } else { "metric" })];
@@ -29,7 +29,7 @@ pub fn of_comparison(finding: &CompareFinding) -> Option<Block> {
     let mut lacking = Vec::new();
     for row in published {
         let words = words::of(row.metric);
-        let point = contents::point(finding, &row.cell);
+        let point = super::point(finding, &row.cell);
         let arm = row.arm.clone().unwrap_or_default();
         let ours = match ours(finding, row) {
             Ok(found) => Change::from(found).whole(),
@@ -71,7 +71,7 @@ fn ours<'a>(finding: &'a CompareFinding, published: &Published) -> Result<&'a Me
     let at = |cell: &&CellFinding| published.cell.iter().all(|(axis, value)| cell.cell.get(axis) == Some(value));
     let fitting: Vec<&CellFinding> = finding.cells.iter().filter(of_arm).filter(at).collect();
     let [only] = fitting.as_slice() else {
-        let arms = contents::candidates(finding);
+        let arms = super::candidates(finding);
         return Err(match fitting.first() {
             None => "it was not measured".to_owned(),
             Some(first) if fitting.iter().any(|cell| cell.arm != first.arm) => {
@@ -80,7 +80,7 @@ fn ours<'a>(finding: &'a CompareFinding, published: &Published) -> Result<&'a Me
             Some(_) => "it fits several points of the sweep; add cell = to its [[published]]".to_owned(),
         });
     };
-    let found = contents::metric(only, published.metric);
+    let found = super::metric(only, published.metric);
     found.filter(|found| found.change.is_some()).ok_or_else(|| {
         let reason = found.and_then(|found| found.reason.as_deref()).unwrap_or("it was not measured");
         conditions::reason(reason).to_owned()

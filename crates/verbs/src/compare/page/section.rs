@@ -1,6 +1,6 @@
 //! The sections below the tables of changes: limits, the noise floor, crossovers, cost by size.
 
-use super::{contents, published, stored};
+use super::{published, stored};
 use crate::compare::CompareFinding;
 use crate::compare::finding::{CrossoverFinding, TimeNeeded};
 use crate::pages::{limits, words};
@@ -60,7 +60,7 @@ fn noise_floor(finding: &CompareFinding) -> Option<Block> {
 
 /// Where the candidate becomes better than the baseline.
 fn crossovers(finding: &CompareFinding) -> Option<Block> {
-    let several = contents::candidates(finding).len() > 1;
+    let several = super::candidates(finding).len() > 1;
     let metric = |crossover: &CrossoverFinding| {
         Metric::parse(&crossover.metric).map_or(crossover.metric.clone(), |metric| words::of(metric).head.to_owned())
     };
@@ -70,7 +70,7 @@ fn crossovers(finding: &CompareFinding) -> Option<Block> {
         // Without a crossover, what is the same at several places is said once.
         let key = if crossover.value.is_some() { label.clone() } else { metric(crossover) };
         let text = format!("{arm}{}{}", crossing(finding, crossover), crossover.words);
-        ((key, text), (label, contents::point(finding, &crossover.at)))
+        ((key, text), (label, super::point(finding, &crossover.at)))
     });
     let found = grouped(found).into_iter().map(|((metric, text), places)| match places.as_slice() {
         [(label, _)] => Fact::new(label, text),
@@ -84,14 +84,14 @@ fn crossovers(finding: &CompareFinding) -> Option<Block> {
 }
 
 fn at(finding: &CompareFinding, at: &BTreeMap<String, String>) -> String {
-    let point = contents::point(finding, at);
+    let point = super::point(finding, at);
     if point.is_empty() { point } else { format!(" at {point}") }
 }
 
 /// The axis value of the crossover with its interval, which may extend beyond the sweep.
 fn crossing(finding: &CompareFinding, crossover: &CrossoverFinding) -> String {
     let Some(value) = crossover.value else { return String::new() };
-    let text = |value: f64| contents::axis_value(finding, &crossover.axis, value);
+    let text = |value: f64| super::axis_value(finding, &crossover.axis, value);
     let low = crossover.low.map_or_else(|| "below the sweep".to_owned(), text);
     let high = crossover.high.map_or_else(|| "above the sweep".to_owned(), text);
     format!("at {} = {}; ", crossover.axis, tied(&format!("{} [{low}, {high}]", text(value))))

@@ -1,6 +1,5 @@
 //! The change beside that since an earlier comparison.
 
-use super::contents;
 use crate::compare::CompareFinding;
 use crate::compare::finding::{AgainstStored, CellFinding, MetricFinding};
 use crate::pages::change::Change;
@@ -33,10 +32,10 @@ fn is_known(cell: &CellFinding) -> bool {
 
 /// "+75.8 % [70.8, 80.8] = +4.0 % [3.0, 5.0] change × +69.0 % [64.0, 74.0] environment".
 fn line(finding: &CompareFinding, cell: &CellFinding, metric: Metric) -> Option<Fact> {
-    let found = contents::metric(cell, metric)?;
+    let found = super::metric(cell, metric)?;
     let split = split(found, found.stored.as_ref()?);
-    let several = contents::candidates(finding).len() > 1;
-    let place = [contents::point(finding, &cell.cell), if several { cell.arm.clone() } else { String::new() }];
+    let several = super::candidates(finding).len() > 1;
+    let place = [super::point(finding, &cell.cell), if several { cell.arm.clone() } else { String::new() }];
     let place = place.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
     let head = words::of(metric).head;
     // With one cell and one arm, the metric is the label. With a cell name as the label, the metric moves into the
@@ -57,8 +56,8 @@ fn split(found: &MetricFinding, stored: &AgainstStored) -> String {
 /// Metrics that have a value now, but not in the stored record.
 fn missing(cells: &[&CellFinding], metrics: &[Metric]) -> Option<String> {
     let lacks = |metric: &&Metric| {
-        let mut found = cells.iter().filter_map(|cell| contents::metric(cell, **metric));
-        found.any(|found| contents::has_value(found) && found.stored.is_none())
+        let mut found = cells.iter().filter_map(|cell| super::metric(cell, **metric));
+        found.any(|found| super::has_value(found) && found.stored.is_none())
     };
     let heads: Vec<&str> = metrics.iter().filter(lacks).map(|metric| words::of(*metric).head).collect();
     (!heads.is_empty()).then(|| format!("not in the stored record, or measured by another meter: {}", heads.join(", ")))
@@ -66,7 +65,7 @@ fn missing(cells: &[&CellFinding], metrics: &[Metric]) -> Option<String> {
 
 /// Cells that the stored record does not contain.
 fn unmatched(finding: &CompareFinding, cells: &[&CellFinding]) -> Option<String> {
-    let points = cells.iter().map(|cell| tied(&contents::point(finding, &cell.cell)));
+    let points = cells.iter().map(|cell| tied(&super::point(finding, &cell.cell)));
     let points = distinct(points.filter(|point| !point.is_empty()));
     (!points.is_empty()).then(|| format!("not in the stored record: {}", elided_list(&points, ", ")))
 }

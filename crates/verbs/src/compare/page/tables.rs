@@ -1,6 +1,5 @@
 //! The tables of changes: baseline, candidate, change, interval and verdict, one row for each metric or cell.
 
-use super::contents;
 use crate::compare::CompareFinding;
 use crate::compare::finding::{CellFinding, Families, MetricFinding};
 use crate::pages::change::Change;
@@ -23,8 +22,8 @@ struct Line<'a> {
 
 /// Without a sweep: one row for each metric, or for each of `only` without details.
 pub fn by_metric(finding: &CompareFinding, arm: &str, only: Option<&[Metric]>) -> Table {
-    let cells = contents::cells(finding, arm);
-    let measured = cells.into_iter().flat_map(contents::measured);
+    let cells = super::cells(finding, arm);
+    let measured = cells.into_iter().flat_map(super::measured);
     let measured = measured.filter(|(metric, _)| only.is_none_or(|only| only.contains(metric)));
     let lines = measured.map(|(metric, found)| {
         let words = words::of(metric);
@@ -37,10 +36,10 @@ pub fn by_metric(finding: &CompareFinding, arm: &str, only: Option<&[Metric]>) -
 
 /// With a sweep: one row for each cell, for one metric.
 pub fn by_cell(finding: &CompareFinding, arm: &str, metric: Metric) -> Table {
-    let axes = contents::axes(finding);
-    let lines = contents::cells(finding, arm).into_iter().filter_map(|cell: &CellFinding| {
-        let found = contents::metric(cell, metric).filter(|found| contents::has_value(found))?;
-        let names = contents::names(&axes, &cell.cell);
+    let axes = super::axes(finding);
+    let lines = super::cells(finding, arm).into_iter().filter_map(|cell: &CellFinding| {
+        let found = super::metric(cell, metric).filter(|found| super::has_value(found))?;
+        let names = super::names(&axes, &cell.cell);
         Some(Line { metric, names, found, change: Change::from(found) })
     });
     table(finding, arm, &axes, lines.collect(), Rows::Cells)
@@ -59,7 +58,7 @@ fn table(finding: &CompareFinding, arm: &str, names: &[&str], lines: Vec<Line>, 
     let scale = scale(finding.rules.margin, lines.iter().map(|line| line.change));
     let mut columns: Vec<Column> =
         names.iter().map(|name| Column { gives_way: rows != Rows::Cells, ..Column::text(*name) }).collect();
-    columns.extend([contents::baseline(finding), arm].map(|arm| Column::number(arm).spare(1)));
+    columns.extend([super::baseline(finding), arm].map(|arm| Column::number(arm).spare(1)));
     columns.extend([Column::number("change"), Column::text("interval")]);
     columns.push(Column::verdict("verdict"));
     columns.extend(scale.map(|scale| Column::drawing(Draw::Interval(scale))));
@@ -96,8 +95,8 @@ pub fn scale(margin: f64, changes: impl Iterator<Item = Change>) -> Option<Scale
 
 /// The remarks on an arm's tables of `metrics`.
 pub fn notes(finding: &CompareFinding, arm: &str, metrics: &[Metric]) -> Vec<Note> {
-    let cells = contents::cells(finding, arm);
-    let shown = |metric: &Metric| !contents::is_sweep(finding) || metrics.contains(metric);
+    let cells = super::cells(finding, arm);
+    let shown = |metric: &Metric| !super::is_sweep(finding) || metrics.contains(metric);
     let shown: Vec<Metric> = Metric::ALL.into_iter().filter(shown).collect();
     let mut notes = Vec::new();
     for metric in &shown {
@@ -105,7 +104,7 @@ pub fn notes(finding: &CompareFinding, arm: &str, metrics: &[Metric]) -> Vec<Not
     }
     notes.extend(time(finding, &cells, &shown));
     notes.extend(families(finding).filter(|_| !cells.is_empty()));
-    let missing = contents::reasons(&cells).into_iter();
+    let missing = super::reasons(&cells).into_iter();
     notes.extend(missing.map(|text| Note::remark(format!("not compared: {text}"))));
     notes
 }
@@ -116,7 +115,7 @@ fn found<'a>(
     metric: Metric,
     holds: impl Fn(&MetricFinding) -> bool,
 ) -> Vec<(&'a CellFinding, &'a MetricFinding)> {
-    let of_metric = cells.iter().filter_map(|cell| Some((*cell, contents::metric(cell, metric)?)));
+    let of_metric = cells.iter().filter_map(|cell| Some((*cell, super::metric(cell, metric)?)));
     of_metric.filter(|(_, metric)| holds(metric)).collect()
 }
 
@@ -151,7 +150,7 @@ fn families(finding: &CompareFinding) -> Option<Note> {
 /// The time to decide, for metrics that the answer does not cover.
 fn time(finding: &CompareFinding, cells: &[&CellFinding], metrics: &[Metric]) -> Option<Note> {
     // The answer of a comparison of the baseline with itself covers no single change.
-    let answered = !contents::is_sweep(finding) && finding.noise_floor.is_none();
+    let answered = !super::is_sweep(finding) && finding.noise_floor.is_none();
     let said = |metric: &Metric| answered && finding.targets.contains(metric);
     let open = |metric: &MetricFinding| metric.verdict == Verdict::Inconclusive && metric.seconds_to_decide.is_some();
     let mut parts = Vec::new();
@@ -164,7 +163,7 @@ fn time(finding: &CompareFinding, cells: &[&CellFinding], metrics: &[Metric]) ->
             .reduce(f64::max);
         parts.extend(longest.map(|longest| format!("{} {}", words::of(*metric).head, number::lasting(longest))));
     }
-    let cell = if contents::is_sweep(finding) { " in every cell" } else { "" };
+    let cell = if super::is_sweep(finding) { " in every cell" } else { "" };
     let text = || format!("estimated measuring time to decide inconclusive results{cell}: {}", parts.join(", "));
     (!parts.is_empty()).then(|| Note::remark(text()))
 }
@@ -176,7 +175,7 @@ fn places(
     say: impl Fn(&MetricFinding) -> String,
 ) -> Option<String> {
     let places = cells.iter().map(|(cell, metric)| {
-        let point = contents::point(finding, &cell.cell);
+        let point = super::point(finding, &cell.cell);
         let point = if point.is_empty() { point } else { format!("{} ", tied(&point)) };
         format!("{point}{}", say(metric))
     });

@@ -48,3 +48,17 @@ fn the_verdict_has_a_colour_and_a_word() {
     assert!(answer.starts_with("\u{1b}[31m") && answer.ends_with(": worse\u{1b}[0m"), "{text}");
     assert!(text.contains("\u{1b}[33mundecided\u{1b}[0m") && text.contains("\u{1b}[32mkept\u{1b}[0m"), "{text}");
 }
+
+#[test]
+fn every_metric_that_was_measured_is_on_the_page() {
+    for (name, mut finding) in [("options", fixture::named("options")), ("sweep", fixture::named("sweep"))] {
+        for metric in finding.cells.iter_mut().flat_map(|cell| cell.metrics.values_mut()) {
+            metric.verdict = Verdict::NoDifference;
+            metric.detected = false;
+        }
+        let page = report::html::html(&document(&finding));
+        for metric in finding.cells.iter().flat_map(measured).map(|(metric, _)| metric) {
+            assert!(page.contains(words::of(metric).noun), "{name}: {}", metric.name());
+        }
+    }
+}

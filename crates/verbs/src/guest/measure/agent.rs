@@ -6,10 +6,10 @@ mod measure;
 mod osdmap;
 mod setup;
 
-use super::counts::MAPPINGS;
 use super::protocol::{
     ASSIGNMENT, Assignment, Done, MODULE_LIST, REPLICATE_PARAMETER, Reply, STACK_PARAMETER, SYMBOLS,
 };
+use super::run::MAPPINGS;
 use super::stack;
 use lab::error::{Error, Result};
 use lab::names::kernel_function;

@@ -1,13 +1,13 @@
 //! The tables of guests: the points, functions and what moved, and which path the I/O took.
 
-use super::words;
 use crate::guest::GuestFinding;
 use crate::guest::finding::{ChangeFinding, FunctionFinding, PointFinding, axis};
 use crate::pages::change::Change;
 use crate::pages::words as compare;
 use model::elided_list::distinct;
+use model::stats::Estimate;
 use report::document::{Block, Body, Cell, Column, Draw, Fact, Note, Raw, Scale, Span, Table, Tone};
-use report::number::MISSING;
+use report::number::{MISSING, separated};
 
 /// Smaller moves are in the rest.
 pub(super) const LEAST_MOVE: f64 = 0.5;
@@ -40,7 +40,7 @@ pub(super) fn rows(finding: &GuestFinding) -> Vec<Row<'_>> {
             continue;
         }
         let points = (0..arms).map(|place| (place == arm).then_some(point)).collect();
-        rows.push((key, Row { name: words::row(finding, point), points }));
+        rows.push((key, Row { name: row(finding, point), points }));
     }
     rows.into_iter().map(|(_, row)| row).collect()
 }
@@ -60,7 +60,7 @@ pub(super) fn points(finding: &GuestFinding) -> Vec<Block> {
         (Some(by), 3..=MOST_ARMS) => {
             let title = format!("{TITLE} by {}", axis(by));
             let values = Block::new(title, Body::Table(matrix(finding, &value_cell))).with(notes);
-            let first = finding.arms.first().map_or_else(String::new, |arm| words::arm_head(finding, arm));
+            let first = finding.arms.first().map_or_else(String::new, |arm| arm_head(finding, arm));
             let changed = |point: Option<&PointFinding>| match point.and_then(|point| point.change.as_ref()) {
                 Some(change) => Cell::new(compare::tone(change.verdict), Change::from(change.change).percent()),
                 None => Cell::new(Tone::Faint, "·"),
@@ -73,7 +73,7 @@ pub(super) fn points(finding: &GuestFinding) -> Vec<Block> {
 
 /// A row for each job and cell, a column for each arm.
 fn matrix(finding: &GuestFinding, cell: &dyn Fn(Option<&PointFinding>) -> Cell) -> Table {
-    let heads = finding.arms.iter().map(|arm| Column::number(words::arm_head(finding, arm)));
+    let heads = finding.arms.iter().map(|arm| Column::number(arm_head(finding, arm)));
     let mut table = Table::new(std::iter::once(Column::rows("job")).chain(heads).collect());
     for row in rows(finding) {
         let name = std::iter::once(Cell::from(row.name));
@@ -114,10 +114,10 @@ fn each(finding: &GuestFinding) -> Table {
         let parts = [("kernel", 3), ("programs", 2), ("string reps", 1), ("locked", 1)];
         columns.extend(parts.map(|(head, spare)| Column::number(head).spare(spare)));
     }
-    let known = |value: Option<f64>| Cell::from(value.map_or_else(|| MISSING.to_owned(), words::instructions));
+    let known = |value: Option<f64>| Cell::from(value.map_or_else(|| MISSING.to_owned(), instructions));
     let mut table = Table { keys: 1 + usize::from(compared), ..Table::new(columns) };
     for point in &finding.points {
-        let mut cells = vec![Cell::from(words::row(finding, point))];
+        let mut cells = vec![Cell::from(row(finding, point))];
         cells.extend(compared.then(|| Cell::from(finding.arm_name(&point.arm))));
         cells.push(value_cell(Some(point)));
         cells.push(known(point.instructions_per_io.and_then(|value| value.half_width())));
@@ -142,7 +142,7 @@ fn each(finding: &GuestFinding) -> Table {
 /// A row for each pair of baseline and candidate.
 fn pairs(finding: &GuestFinding) -> Table {
     let mut columns = vec![Column::rows("job")];
-    columns.extend(finding.arms.iter().map(|arm| Column::number(words::arm_head(finding, arm))));
+    columns.extend(finding.arms.iter().map(|arm| Column::number(arm_head(finding, arm))));
     columns.push(Column::number("difference").spare(2));
     columns.extend(change_columns(finding));
     let mut table = Table::new(columns);
@@ -151,7 +151,7 @@ fn pairs(finding: &GuestFinding) -> Table {
         cells.extend(row.points.iter().map(|point| value_cell(*point)));
         let candidate = row.points.get(1).copied().flatten();
         let change = candidate.and_then(|point| point.change.as_ref());
-        cells.push(change.map_or_else(Cell::default, |change| Cell::from(words::signed(change.difference))));
+        cells.push(change.map_or_else(Cell::default, |change| Cell::from(signed(change.difference))));
         cells.extend(change_cells(finding, candidate));
         table.row(cells);
     }
@@ -161,7 +161,7 @@ fn pairs(finding: &GuestFinding) -> Table {
 /// "5,830", in full "5,830 ± 12".
 fn value_cell(point: Option<&PointFinding>) -> Cell {
     let Some(value) = point.and_then(|point| point.instructions_per_io) else { return Cell::new(Tone::Faint, MISSING) };
-    Cell::new(Tone::Strong, words::instructions(value.value)).in_full(words::plus_minus(&value))
+    Cell::new(Tone::Strong, instructions(value.value)).in_full(plus_minus(&value))
 }
 
 /// Whether the points have I/Os of several sizes, so that instructions per I/O do not compare.
@@ -225,7 +225,7 @@ pub(super) fn functions(finding: &GuestFinding, point: &PointFinding, most: usiz
         let mut cells = vec![name, Cell::new(Tone::Faint, home)];
         match by_change {
             true => cells.extend(moved_cells(now - difference, now)),
-            false => cells.push(Cell::from(words::instructions(now))),
+            false => cells.push(Cell::from(instructions(now))),
         }
         cells.push(Cell::from(calls));
         table.row(cells);
@@ -233,7 +233,7 @@ pub(super) fn functions(finding: &GuestFinding, point: &PointFinding, most: usiz
     for function in shown {
         let home = function.program.as_ref().or(function.module.as_ref()).or(function.subsystem.as_ref());
         let home = home.map_or("", String::as_str);
-        row(Cell::from(function.name.clone()), home, &[function], calls(function));
+        row(Cell::from(function.name.clone()), home, &[function], calls_then_and_now(function));
     }
     if !shown.is_empty() && !rest.is_empty() {
         let others = Cell::new(Tone::Faint, format!("{} more", rest.len()));
@@ -244,16 +244,16 @@ pub(super) fn functions(finding: &GuestFinding, point: &PointFinding, most: usiz
 
 /// The columns of a baseline, a candidate and their difference.
 fn compared(finding: &GuestFinding, point: &PointFinding) -> [Column; 3] {
-    let baseline = finding.arms.first().map_or_else(|| "baseline".to_owned(), |arm| words::arm_head(finding, arm));
-    [baseline, words::arm_head(finding, &point.arm), "difference".to_owned()].map(Column::number)
+    let baseline = finding.arms.first().map_or_else(|| "baseline".to_owned(), |arm| arm_head(finding, arm));
+    [baseline, arm_head(finding, &point.arm), "difference".to_owned()].map(Column::number)
 }
 
 /// Their cells. More instructions are worse.
 fn moved_cells(baseline: f64, candidate: f64) -> [Cell; 3] {
     let difference = candidate - baseline;
-    let numbers = [baseline, candidate].map(words::instructions).map(Cell::from);
+    let numbers = [baseline, candidate].map(instructions).map(Cell::from);
     let [baseline, candidate] = numbers;
-    [baseline, candidate, Cell::new(tone(difference), words::signed(difference))]
+    [baseline, candidate, Cell::new(tone(difference), signed(difference))]
 }
 
 fn tone(difference: f64) -> Tone {
@@ -265,9 +265,9 @@ fn change(function: &FunctionFinding) -> f64 {
 }
 
 /// Calls per I/O in the baseline and here: "256 → 33", or one number if they did not change.
-fn calls(function: &FunctionFinding) -> String {
-    let now = words::calls(function.calls_per_io);
-    let before = function.baseline_calls_per_io.map_or_else(|| now.clone(), words::calls);
+fn calls_then_and_now(function: &FunctionFinding) -> String {
+    let now = calls(function.calls_per_io);
+    let before = function.baseline_calls_per_io.map_or_else(|| now.clone(), calls);
     match (before.as_str(), now.as_str()) {
         ("0", "0") => String::new(),
         _ if before == now => now,
@@ -297,7 +297,7 @@ pub(super) fn moved(finding: &GuestFinding, point: &PointFinding, change: &Chang
     if !table.rows.is_empty() {
         let blank = Cell::default;
         let others = Cell::new(Tone::Faint, "all others");
-        table.row(vec![others, blank(), blank(), Cell::from(words::signed(rest)), bar(rest)]);
+        table.row(vec![others, blank(), blank(), Cell::from(signed(rest)), bar(rest)]);
         let all = point.instructions_per_io.map(|value| moved_cells(value.value - change.difference, value.value));
         let mut cells = vec![Cell::new(Tone::Strong, "all")];
         cells.extend(all.unwrap_or_default());
@@ -312,7 +312,7 @@ pub(super) fn moved(finding: &GuestFinding, point: &PointFinding, change: &Chang
 pub(super) fn paths(finding: &GuestFinding) -> Vec<Block> {
     let points: Vec<&PointFinding> = finding.points.iter().filter(|point| !point.path_proof.is_empty()).collect();
     let value = |point: &PointFinding, name: &str| {
-        point.path_proof.get(name).map_or_else(|| MISSING.to_owned(), |value| words::whole(*value))
+        point.path_proof.get(name).map_or_else(|| MISSING.to_owned(), |value| whole(*value))
     };
     let is_matrix = (3..=MOST_ARMS).contains(&finding.arms.len());
     let names = distinct(points.iter().flat_map(|point| point.path_proof.keys()));
@@ -321,7 +321,7 @@ pub(super) fn paths(finding: &GuestFinding) -> Vec<Block> {
     let counters = |point: &PointFinding| {
         let same = point.path_proof.keys().filter(|name| !varying.contains(name));
         let counters: Vec<String> = same.map(|name| format!("{name} {}", value(point, name))).collect();
-        format!("{} I/Os: {}", words::whole(i64::try_from(point.ios).unwrap_or(i64::MAX)), counters.join(", "))
+        format!("{} I/Os: {}", whole(i64::try_from(point.ios).unwrap_or(i64::MAX)), counters.join(", "))
     };
     let mut facts = Vec::new();
     for stack in distinct(points.iter().map(|point| point.place.stack.as_str())) {
@@ -338,4 +338,102 @@ pub(super) fn paths(finding: &GuestFinding) -> Vec<Block> {
     };
     let facts = Block::new("Path, by kernel counters", Body::Facts(facts));
     varying.iter().map(matrix).chain([facts]).collect()
+}
+
+/// From here on fractions of an instruction do not matter.
+const WHOLE: f64 = 100.0;
+
+/// From here on digits say nothing.
+const ABSURD: f64 = 1e15;
+
+/// "5,830" or "17.3".
+pub(super) fn instructions(value: f64) -> String {
+    match value.abs() {
+        size if !size.is_finite() => MISSING.to_owned(),
+        0.0 => "0".to_owned(),
+        size if size < WHOLE => format!("{value:.1}"),
+        size if size < ABSURD => whole(value.round_ties_even() as i64),
+        _ => format!("{value:.2e}"),
+    }
+}
+
+/// Calls per I/O: "256" or "1.50".
+pub(super) fn calls(value: f64) -> String {
+    match value {
+        0.0 => "0".to_owned(),
+        few if few < 0.005 => "<0.01".to_owned(),
+        few if few < 10.0 => format!("{few:.2}"),
+        many => instructions(many),
+    }
+}
+
+/// "+1,240" or "−3.1".
+pub(super) fn signed(value: f64) -> String {
+    let sign = if value < 0.0 { "−" } else { "+" };
+    format!("{sign}{}", instructions(value.abs()))
+}
+
+/// A whole number with separators.
+pub(super) fn whole(value: i64) -> String {
+    let sign = if value < 0 { "−" } else { "" };
+    format!("{sign}{}", separated(&value.unsigned_abs().to_string()))
+}
+
+/// "5,830 ± 12".
+pub(super) fn plus_minus(value: &Estimate) -> String {
+    match value.half_width() {
+        Some(half) => format!("{} ± {}", instructions(value.value), instructions(half)),
+        None => instructions(value.value),
+    }
+}
+
+/// The name of an arm below the name of what is compared: "1024" of "rdma_max_inline_write=1024".
+pub(super) fn arm_head(finding: &GuestFinding, name: &str) -> String {
+    let swept = finding.compared.as_deref().and_then(|compared| name.strip_prefix(axis(compared))?.strip_prefix('='));
+    swept.map_or_else(|| finding.arm_name(name), str::to_owned)
+}
+
+/// "1k write, bs=1k": what distinguishes a point from others of its arm; its job if nothing does.
+pub(super) fn row(finding: &GuestFinding, point: &PointFinding) -> String {
+    let parts = finding.parts(point, false);
+    if parts.is_empty() { point.place.job.clone() } else { parts.join(", ") }
+}
+
+/// The same with its job in any case.
+pub(super) fn named(finding: &GuestFinding, point: &PointFinding) -> String {
+    finding.parts(point, true).join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instructions_are_exact_and_grouped() {
+        assert_eq!(instructions(131_312.4), "131,312");
+        assert_eq!(instructions(17.34), "17.3");
+        assert_eq!(signed(-1240.0), "−1,240");
+        assert_eq!(signed(3.04), "+3.0");
+        assert_eq!(whole(-1_234_567), "−1,234,567");
+        assert_eq!(instructions(f64::NAN), MISSING);
+        assert_eq!(instructions(1e300), "1.00e300");
+    }
+
+    #[test]
+    fn arms_are_named_by_what_distinguishes_them() {
+        let mut finding = super::super::fixture::empty();
+        finding.compared = Some("kernel".to_owned());
+        let mut named = |arms: &[&str]| {
+            finding.arms = arms.iter().map(|arm| (*arm).to_owned()).collect();
+            arms.iter().map(|name| finding.arm_name(name)).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(named(&["debian:6.1", "debian:6.12"]), "debian:6.1 debian:6.12");
+        assert_eq!(named(&["/k/a/bzImage", "/k/b/bzImage"]), "/k/a/bzImage /k/b/bzImage");
+        assert_eq!(named(&["debian:6.1", "/home/me/linux"]), "debian:6.1 linux");
+        finding.compared = Some("sysctl:sunrpc.max".to_owned());
+        assert_eq!(
+            (finding.arm_name("max=1024"), arm_head(&finding, "max=1024")),
+            ("max=1024".to_owned(), "1024".to_owned())
+        );
+    }
 }
