@@ -3,10 +3,9 @@
 //! The input is rounds with both arms. The result is the logarithm of the ratio, with a standard error from the spread
 //! of the rounds. The verdict interprets it.
 
-use super::estimate::{Estimate, Uncertainty};
+use super::estimate::{Estimate, Neighbours, Uncertainty};
 use super::evidence::Evidence;
 use super::ratio::{self, Pair};
-use super::serial::Neighbours;
 use serde::{Deserialize, Serialize};
 
 /// A smaller |θ| is a rounding error of its sums, not a difference: 60 rounds of f64 sums have an error of about 1e-14.

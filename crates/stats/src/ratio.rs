@@ -1,7 +1,6 @@
 //! The estimator of costs: a ratio of sums, with an interval from the residuals of its units.
 
-use super::estimate::{CONFIDENCE, Estimate, Uncertainty};
-use super::serial::Neighbours;
+use super::estimate::{CONFIDENCE, Estimate, Neighbours, Uncertainty};
 
 /// Numerator and denominator of one unit (a window, a round, an execution), for example cycles and I/Os.
 #[derive(Clone, Copy, Debug, PartialEq)]
