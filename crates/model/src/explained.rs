@@ -18,7 +18,7 @@ use crate::measured::Rounds;
 use crate::record::{Host, IoInterval, Snapshot};
 use crate::slice::rounds::{Choice, MeasuredSlices};
 use crate::slice::{RoundRecord, SliceReading, SliceRecord, is_uncounted};
-use crate::stats::log_ratio::arms;
+use crate::stats::ratio::arms;
 use crate::stats::{Estimate, Neighbours, Pair, PairedRound, confidence_of_each, difference, ratio_of_sums};
 use crate::study::windows::io_seconds;
 use crate::unit::Nanos;

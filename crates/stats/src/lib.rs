@@ -8,7 +8,6 @@ pub mod curves;
 pub mod estimate;
 pub mod evidence;
 pub mod histogram;
-pub mod log_ratio;
 pub mod percentile;
 pub mod ratio;
 pub mod regimes;
@@ -25,9 +24,10 @@ pub use crossover::{Between, Crossover, Winner, crossover};
 pub use curves::{CostLine, Scalability, cost_line, scalability};
 pub use estimate::{Estimate, Neighbours, Serial, Uncertainty, confidence_of_each, serial};
 pub use evidence::{Difference, Evidence, Good, Verdict, difference, verdict};
-pub use log_ratio::{LogRatio, PairedRound, Resolution, log_ratio};
 pub use percentile::{LatencyRound, NotEnough, PercentileShift, percentile};
-pub use ratio::{Dominant, Pair, Ratio, dominant, exceeds_background, ratio_of_sums};
+pub use ratio::{
+    Dominant, LogRatio, Pair, PairedRound, Ratio, Resolution, dominant, exceeds_background, log_ratio, ratio_of_sums,
+};
 pub use regimes::regimes;
 pub use steady::{Steady, steady};
 pub use stopping::{FEWEST_ROUNDS, precise_enough, seconds_to_decide, wanted_half_width};
