@@ -5,7 +5,6 @@
 //! record.
 
 pub mod account;
-pub mod cost;
 pub mod doctor;
 pub mod elided_list;
 pub mod envelope;
