@@ -4,7 +4,7 @@
 //! documentation, the work in reports and the comparison with stored records follow from them.
 
 mod fio_names;
-mod row;
+pub(super) mod row;
 mod tables;
 
 use super::draft::Draft;
