@@ -18,7 +18,6 @@ pub mod group_limit;
 pub mod injected;
 pub mod kind;
 pub mod limit;
-pub mod measured;
 pub mod meter;
 pub mod number;
 pub mod origin;

@@ -12,7 +12,7 @@ use crate::compare::finding::{Families, MetricFinding, ShiftPoint};
 use crate::compare::record::Schedule;
 use model::experiment::Metric;
 use model::explained::FamilyFinding;
-use model::measured::Rounds;
+use model::slice::Rounds;
 use model::slice::rounds::why_unmetered;
 use model::stats::estimate::CONFIDENCE;
 use model::stats::percentile::{LatencyRound, PercentileShift, percentile};
