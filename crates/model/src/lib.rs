@@ -7,7 +7,6 @@
 pub mod account;
 pub mod doctor;
 pub mod elided_list;
-pub mod envelope;
 pub mod events;
 pub mod experiment;
 pub mod experiment_kind;
