@@ -5,7 +5,7 @@ mod file;
 use crate::calibration::Calibration;
 use crate::error::{Error, Result};
 use crate::watch::Step;
-use model::envelope::Envelope;
+use model::kind::Envelope;
 use model::record::lines::Windows;
 use model::record::{Record, Snapshot};
 use rustix::fs::Access;

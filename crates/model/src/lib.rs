@@ -5,10 +5,8 @@
 //! record.
 
 pub mod account;
-pub mod cost;
 pub mod doctor;
 pub mod elided_list;
-pub mod envelope;
 pub mod events;
 pub mod experiment;
 pub mod experiment_kind;
@@ -19,7 +17,6 @@ pub mod group_limit;
 pub mod injected;
 pub mod kind;
 pub mod limit;
-pub mod measured;
 pub mod meter;
 pub mod number;
 pub mod origin;

@@ -1,7 +1,7 @@
 //! How the rate grows with the number of submitters.
 
 use crate::experiment::Metric;
-use crate::measured::Rounds;
+use crate::slice::Rounds;
 use crate::stats::Estimate;
 use crate::stats::curves::{FEWEST_POINTS, Place, Scalability, scalability};
 use serde::{Deserialize, Serialize};

@@ -5,8 +5,7 @@
 
 pub mod page;
 
-use model::envelope::Envelope;
-use model::kind::Recorded;
+use model::kind::{Envelope, Recorded};
 use model::limit::{Beyond, Bound, CHANGE, Limit, LimitFinding};
 use model::origin::without;
 use model::record::{Canaries, Host, Outcome};

@@ -4,8 +4,7 @@
 use super::RECORD;
 use crate::bounded_file;
 use crate::error::{Error, Result};
-use model::envelope::{Envelope, Kind, SCHEMA};
-use model::kind::{Extent, Misplaced, Recorded};
+use model::kind::{Envelope, Extent, Kind, Misplaced, Recorded, SCHEMA};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};

@@ -4,10 +4,9 @@
 use super::{
     Direction, Done, Execution, Host, IoInterval, JobRecord, Outcome, PhaseRecord, Record, Snapshot, Source, Stretch,
 };
-use crate::envelope::{Envelope, Kind};
 use crate::experiment::Metric;
 use crate::finding::RunFinding;
-use crate::kind::{Extent, Misplaced, Recorded, assembled};
+use crate::kind::{Envelope, Extent, Kind, Misplaced, Recorded, assembled};
 use crate::limit::{self, Limit, Quantity};
 use crate::plan::Phase;
 use crate::storage::Storage;

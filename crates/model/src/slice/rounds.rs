@@ -3,9 +3,8 @@
 //! The sums grow while the experiment is measured, because it ends when it is precise enough.
 
 use super::command::{self, CommandScale, Commands, is_uncounted};
-use super::{RoundRecord, SliceReading, SliceRecord};
+use super::{Measured, Round, RoundRecord, Rounds, SliceReading, SliceRecord};
 use crate::experiment::{Metric, WorkCounter};
-use crate::measured::{Measured, Round, Rounds};
 use crate::record::{
     Direction, Execution, Host, JobRecord, Latency, Meter, MeterStatus, Mode, Snapshot, Stretch, TaskOwner, TaskTimes,
 };

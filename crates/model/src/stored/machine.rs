@@ -1,6 +1,6 @@
 //! Known differences between the machines of two records, in words: "kernel 6.9.1 → 6.18.44".
 
-use crate::envelope::Envelope;
+use crate::kind::Envelope;
 use crate::number::{self, NANOS};
 use crate::record::{Canaries, Host};
 use crate::storage::Storage;

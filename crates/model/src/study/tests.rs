@@ -14,11 +14,10 @@ mod stepping;
 mod symbols;
 
 use super::study;
-use crate::envelope::Envelope;
 use crate::experiment::Metric;
 use crate::finding::RunFinding;
 use crate::histogram::Histogram;
-use crate::kind::Recorded;
+use crate::kind::{Envelope, Recorded};
 use crate::limit::{Limit, LimitState};
 use crate::plan::Plan;
 use crate::reading::Reading;

@@ -2,8 +2,7 @@
 
 use super::Context;
 use crate::account::named::SOAKER;
-use crate::cost::{BusyTime, Cycles, WholeMachine, WorkloadThreads};
-use crate::meter::{Counts, Meter};
+use crate::meter::{BusyTime, Counts, Cycles, Meter, WholeMachine, WorkloadThreads};
 use crate::record::{Done, Execution, IoInterval, Mode, Snapshot, Stretch, TaskOwner, TaskTime};
 use crate::unit::Nanos;
 

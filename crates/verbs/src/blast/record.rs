@@ -1,9 +1,8 @@
 //! What was read while packets were sent, before anything is computed from it.
 
 use super::{BlastFinding, BlastPlan, quantities, study};
-use model::envelope::{Envelope, Kind};
 use model::events::Events;
-use model::kind::{Extent, Misplaced, Recorded, assembled};
+use model::kind::{Envelope, Extent, Kind, Misplaced, Recorded, assembled};
 use model::limit::{Limit, Quantity};
 use model::plan::service::Service;
 use model::probe::Descriptor;

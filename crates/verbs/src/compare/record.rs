@@ -4,11 +4,10 @@
 //! crash does not lose it; a record without an end was cut off.
 
 use super::{CompareFinding, against_stored, study};
-use model::envelope::{Envelope, Kind};
 use model::events::Events;
 pub use model::experiment::CacheCondition;
 use model::experiment::{Experiment, Metric, WorkCounter};
-use model::kind::{Extent, Misplaced, Recorded, assembled};
+use model::kind::{Envelope, Extent, Kind, Misplaced, Recorded, assembled};
 use model::limit::{Limit, Quantity};
 use model::page_cache::CachedPages;
 use model::probe::Descriptor;

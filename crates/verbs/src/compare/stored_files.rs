@@ -2,8 +2,7 @@
 
 use super::CompareRecord;
 use lab::store::{RECORD, envelope_at, load, load_to_show};
-use model::envelope::{Envelope, SCHEMA};
-use model::kind::Recorded;
+use model::kind::{Envelope, Recorded, SCHEMA};
 use model::record::Record;
 use std::fs;
 use std::path::Path;

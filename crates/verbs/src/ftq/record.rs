@@ -1,9 +1,8 @@
 //! What to record: a worker, and how often it is read; and what the recorder read, before anything is computed from it.
 
 use super::{FtqFinding, quantities, study};
-use model::envelope::{Envelope, Kind};
 use model::group_limit::GroupLimit;
-use model::kind::{Extent, Misplaced, Recorded, assembled};
+use model::kind::{Envelope, Extent, Kind, Misplaced, Recorded, assembled};
 use model::limit::{Limit, Quantity};
 use model::plan::Plan;
 use model::plan::service::Service;

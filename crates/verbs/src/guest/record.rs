@@ -1,8 +1,7 @@
 //! What guests counted, before anything is computed from it.
 
 use super::{GuestFinding, GuestPlan, differences, fits, quantities, study_against};
-use model::envelope::{Envelope, Kind};
-use model::kind::{Extent, Misplaced, Recorded, assembled};
+use model::kind::{Envelope, Extent, Kind, Misplaced, Recorded, assembled};
 use model::limit::{Limit, Quantity};
 use model::record::{Host, Outcome};
 use model::stored::Stored;

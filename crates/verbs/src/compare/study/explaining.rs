@@ -3,9 +3,9 @@
 use super::View;
 use crate::compare::record::RoundRecord;
 use model::explained::{self, DividedCost, ExplainingRounds, Explanation};
-use model::measured::Rounds;
 use model::meter::Meter;
 use model::record::Mode;
+use model::slice::Rounds;
 
 /// Divides the costs of these comparisons.
 pub(super) fn explain(record: View, sums: &Rounds, pairs: &[(usize, usize)]) -> (Explanation, Vec<DividedCost>) {

@@ -4,9 +4,9 @@ use super::View;
 use crate::compare::finding::{CacheFound, CaseCache, CompareFinding};
 use crate::compare::record::{CacheCondition, Header};
 use model::experiment::{Work, arm_at};
-use model::measured::Rounds;
 use model::page_cache::{self, COLD, CachedPages, ReadBytes, WARM, is_buffered};
 use model::plan::JobPlan;
+use model::slice::Rounds;
 use model::warning::{Code, Warning, add_once};
 
 /// Maximum difference between the arms' fractions of reads from storage for the same condition.
@@ -26,7 +26,7 @@ pub(super) fn setup(header: &Header) -> Option<CacheFound> {
 pub(super) fn cases(record: View, sums: &Rounds) -> Vec<CaseCache> {
     let experiment = &record.header.experiment;
     let cases = experiment.cases.iter().enumerate().filter_map(|(place, case)| {
-        let sum = |of: fn(&model::measured::Measured) -> Option<f64>| {
+        let sum = |of: fn(&model::slice::Measured) -> Option<f64>| {
             sums.rounds.iter().map(|round| of(round.cases.get(place)?)).sum::<Option<f64>>()
         };
         let (read, from_storage) = (sum(|sums| sums.read_bytes), sum(|sums| sums.storage_read));

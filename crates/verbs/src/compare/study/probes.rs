@@ -6,10 +6,9 @@
 use super::View;
 use crate::compare::finding::{BothArms, ProbeComparison};
 use crate::compare::record::{RoundRecord, SliceReading};
-use model::measured::Rounds;
 use model::probe::{Descriptor, Kind};
 use model::record::Snapshot;
-use model::slice::is_uncounted;
+use model::slice::{Rounds, is_uncounted};
 use model::stats::estimate::CONFIDENCE;
 use model::stats::{Evidence, Neighbours, Pair, PairedRound, Resolution, log_ratio, ratio_of_sums};
 use model::study::probes::Probe;

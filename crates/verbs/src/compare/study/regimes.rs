@@ -7,7 +7,7 @@
 use crate::compare::finding::{CellFinding, MetricFinding, ProbeComparison, RoundsRegime};
 use crate::compare::record::Schedule;
 use model::experiment::Metric;
-use model::measured::{Measured, Round, Rounds};
+use model::slice::{Measured, Round, Rounds};
 use model::stats::basics::quantile;
 use model::stats::regimes;
 use model::stats::regimes::LEAST_STEP;

@@ -4,8 +4,7 @@ use super::View;
 use crate::compare::record::{CommandTotal, End, SliceReading, SliceRecord};
 use model::experiment::Metric;
 use model::experiment::work_counter::{self, Counted};
-use model::measured::Rounds;
-use model::slice::{bytes_of_a_message, counts, is_uncounted};
+use model::slice::{Rounds, bytes_of_a_message, counts, is_uncounted};
 use model::stats::basics::quantile;
 use model::warning::{Code, Warning};
 

@@ -3,8 +3,8 @@
 use super::comparisons;
 use crate::compare::finding::{CrossoverFinding, LineFinding};
 use model::experiment::{Axis, Experiment, Metric, Work};
-use model::measured::Rounds;
 use model::scaling::{ScalabilityFinding, scalability_of};
+use model::slice::Rounds;
 use model::stats::Resolution;
 use model::stats::crossover::{Between, Crossover, SweepPoint, Winner, crossover};
 use model::stats::curves::{Place, cost_line};

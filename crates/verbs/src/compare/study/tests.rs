@@ -10,10 +10,9 @@ mod regimes;
 use super::{Progress, measured, study};
 use crate::compare::finding::SlicePoint;
 use crate::compare::record::{CompareRecord, End, Header, RoundRecord, Schedule, SliceReading, SliceRecord, SliceWork};
-use model::envelope::Envelope;
 use model::experiment::draft::{Draft, Surroundings, Workload};
 use model::experiment::{ArmPlan, Axis, Metric};
-use model::kind::Recorded;
+use model::kind::{Envelope, Recorded};
 use model::limit::LimitState;
 use model::reading::Reading;
 use model::record::{

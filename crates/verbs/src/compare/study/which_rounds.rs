@@ -3,8 +3,8 @@
 use super::View;
 use super::regimes::{Regimes, median};
 use crate::compare::record::{CompareRecord, Header, RoundRecord, Schedule, SliceReading, SliceRecord};
-use model::measured::Rounds;
 use model::record::Meter;
+use model::slice::Rounds;
 use model::slice::rounds::{Choice, MeasuredSlices};
 use model::stats::rank_sum_p;
 use model::stats::steady::{Steady, steady};

@@ -1,8 +1,69 @@
-//! Golden values, and properties for arbitrary rounds.
+//! Golden values, and properties for arbitrary units and rounds.
 
 use super::*;
-use crate::estimate::{CONFIDENCE, two_sided_p};
+use crate::estimate::two_sided_p;
 use proptest::prelude::*;
+
+fn pairs(values: &[(f64, f64)]) -> Vec<Pair> {
+    values.iter().map(|&(numerator, denominator)| Pair { numerator, denominator }).collect()
+}
+
+fn error(pairs: &[Pair], neighbours: Neighbours) -> Uncertainty {
+    ratio_of_sums(pairs, neighbours).unwrap().error.unwrap()
+}
+
+/// Worked by hand: r = 60/30 = 2, residuals 1, 0, −1, se = sqrt(3/2 · 2)/30.
+#[test]
+fn golden_ratio_of_sums() {
+    let ratio = ratio_of_sums(&pairs(&[(21.0, 10.0), (20.0, 10.0), (19.0, 10.0)]), Neighbours::Alike).unwrap();
+    assert_eq!(ratio.value, 2.0);
+    assert!((ratio.error.unwrap().standard_error - 3f64.sqrt() / 30.0).abs() < 1e-15);
+    let interval = ratio.estimate();
+    assert!((interval.half_width().unwrap() - 4.302652729749464 * 3f64.sqrt() / 30.0).abs() < 1e-9);
+}
+
+#[test]
+fn correlated_neighbours_widen_the_error() {
+    let alike = pairs(&[(11.0, 1.0); 4].into_iter().chain([(9.0, 1.0); 4]).collect::<Vec<_>>());
+    let unlike = pairs(&[(11.0, 1.0), (9.0, 1.0)].into_iter().cycle().take(8).collect::<Vec<_>>());
+    let (alike, unlike) = (error(&alike, Neighbours::Alike), error(&unlike, Neighbours::Alike));
+    assert!(alike.standard_error > unlike.standard_error);
+    assert!(alike.degrees_of_freedom < unlike.degrees_of_freedom);
+    assert_eq!(unlike.degrees_of_freedom, 7.0, "never narrower");
+}
+
+#[test]
+fn only_an_evident_correlation_is_told() {
+    let of = |values: Vec<(f64, f64)>| ratio_of_sums(&pairs(&values), Neighbours::Alike).unwrap().correlation;
+    let half = |cycles: f64| [(cycles, 1.0); 10];
+    assert!(of([half(11.0), half(9.0)].concat()).unwrap() > 0.8);
+    assert_eq!(of([(11.0, 1.0), (9.0, 1.0)].repeat(10)), None);
+    assert_eq!(of(vec![(11.0, 1.0)]), None);
+}
+
+#[test]
+fn without_work_there_is_no_ratio() {
+    assert_eq!(ratio_of_sums(&[], Neighbours::Alike), None);
+    assert_eq!(ratio_of_sums(&pairs(&[(5.0, 0.0)]), Neighbours::Alike), None);
+}
+
+#[test]
+fn a_window_that_carries_the_mean_is_named() {
+    let mut values = vec![(1.0, 1.0); 20];
+    assert_eq!(dominant(&pairs(&values)), None);
+    values[7].0 = 20.0;
+    let found = dominant(&pairs(&values)).unwrap();
+    assert_eq!(found.place, 7);
+    assert!((found.part - 20.0 / 39.0).abs() < 1e-12);
+    assert!(!found.of_denominator);
+    values[7].1 = 20.0;
+    assert_eq!(dominant(&pairs(&values)), None, "its work explains it");
+    values[7].0 = 1.0;
+    assert!(dominant(&pairs(&values)).unwrap().of_denominator, "a stalled round has the same I/Os and more seconds");
+    assert_eq!(dominant(&pairs(&[(3.0, 1.0), (1.0, 1.0)])), None, "one of two has at least a half");
+    assert_eq!(dominant(&pairs(&[(-3.0, 1.0); 5])), None);
+    assert_eq!(dominant(&pairs(&[(5.0, 1.0), (-4.0, 1.0), (1.0, 1.0), (-1.0, 1.0)])), None, "noise around 0");
+}
 
 fn round((n_a, d_a, n_b, d_b): (f64, f64, f64, f64)) -> PairedRound {
     PairedRound {
@@ -35,7 +96,7 @@ fn close(found: f64, expected: f64) {
 
 /// By the formulas of docs/method, in Python with the matrix of the residuals and t by Simpson's rule.
 #[test]
-fn golden() {
+fn golden_log_ratio() {
     let ratio = of(&golden_rounds()).unwrap();
     close(ratio.theta, 0.029545064255999832);
     close(ratio.error.unwrap().standard_error, 0.004438502927884087);
@@ -136,6 +197,19 @@ fn near(a: f64, b: f64) -> bool {
 
 proptest! {
     #[test]
+    fn scaling_the_work_scales_the_cost_and_its_error(
+        values in proptest::collection::vec((1.0f64..1e6, 2e5f64..5e5), 2..30),
+        factor in 0.001f64..1000.0,
+    ) {
+        let plain = ratio_of_sums(&pairs(&values), Neighbours::Alike).unwrap();
+        let scaled: Vec<_> = values.iter().map(|&(n, d)| (n * factor, d)).collect();
+        let scaled = ratio_of_sums(&pairs(&scaled), Neighbours::Alike).unwrap();
+        prop_assert!((scaled.value / plain.value / factor - 1.0).abs() < 1e-9);
+        let (a, b) = (scaled.error.unwrap().standard_error, plain.error.unwrap().standard_error * factor);
+        prop_assert!((a - b).abs() <= 1e-9 * scaled.value);
+    }
+
+    #[test]
     fn exchanging_the_arms_negates_theta(rounds in rounds()) {
         let there = of(&rounds).unwrap();
         let swapped: Vec<PairedRound> = rounds.iter().map(|round| round.swapped()).collect();
@@ -177,7 +251,7 @@ proptest! {
 
     #[test]
     fn influences_sum_to_nothing(rounds in rounds()) {
-        prop_assert!(near(with_influences(&rounds).unwrap().1.iter().sum(), 0.0));
+        prop_assert!(near(log_with_influences(&rounds).unwrap().1.iter().sum(), 0.0));
     }
 
     #[test]
