@@ -71,9 +71,9 @@ pub fn blast(plan: &BlastPlan, settings: &Settings, observer: Observer) -> Resul
     let session = Session::open(&settings.session, &[], &mut |service| {
         observer(Progress::Starting { service });
     })?;
-    let measured = measure(plan, settings, &session, allowed_cpus, observer);
-    let (record, end) = session.close_with_end(measured, &Created::default(), |end| &mut end.outcome)?;
-    Ok(BlastRecord { end: Some(end), ..record })
+    let mut measured = measure(plan, settings, &session, allowed_cpus, observer);
+    session.close_with_end(measured.as_mut().map(|(_, end)| end), &Created::default(), |end| &mut end.outcome);
+    measured.map(|(record, end)| BlastRecord { end: Some(end), ..record })
 }
 
 fn measure(

@@ -79,9 +79,9 @@ pub fn compare(
         started => Experiment { services: started.to_vec(), ..experiment },
     };
     let created = Created::guarded(settings.guardian.clone());
-    let measured = measure(&experiment, (&settings, seed), &session, &created, observer);
-    let (record, end) = session.close_with_end(measured, &created, |end| &mut end.outcome)?;
-    Ok(CompareRecord { end: Some(end), ..record })
+    let mut measured = measure(&experiment, (&settings, seed), &session, &created, observer);
+    session.close_with_end(measured.as_mut().map(|(_, end)| end), &created, |end| &mut end.outcome);
+    measured.map(|(record, end)| CompareRecord { end: Some(end), ..record })
 }
 
 /// The rounds, and how they ended: what is not written yet.

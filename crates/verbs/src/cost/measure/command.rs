@@ -24,8 +24,9 @@ pub fn cost(
 ) -> Result<Record> {
     let servers = placing::servers_named(&plan.command);
     let session = Session::open(settings, &servers, &mut |service| observer(Progress::Starting { service }))?;
-    let measured = measure(plan, &session, observer, print);
-    session.close(measured, &Created::default(), |record| &mut record.outcome)
+    let mut measured = measure(plan, &session, observer, print);
+    session.close(measured.as_mut().map(|record| &mut record.outcome), &Created::default());
+    measured
 }
 
 fn measure(plan: &CommandPlan, session: &Session, observer: Observer, print: &mut dyn FnMut(&str)) -> Result<Record> {

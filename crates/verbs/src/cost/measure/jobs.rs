@@ -44,8 +44,9 @@ pub fn run(
     demand::check(&plan.phases)?;
     let servers = placing::servers_of(plan.phases.iter().flat_map(|phase| &phase.jobs));
     let session = Session::open(settings, &servers, &mut |service| observer(Progress::Starting { service }))?;
-    let measured = measure(plan, replays, &session, created, observer);
-    session.close(measured, created, |record| &mut record.outcome)
+    let mut measured = measure(plan, replays, &session, created, observer);
+    session.close(measured.as_mut().map(|record| &mut record.outcome), created);
+    measured
 }
 
 fn measure(plan: &Plan, replays: &Replays, session: &Session, created: &Created, observer: Observer) -> Result<Record> {
