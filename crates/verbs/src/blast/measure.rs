@@ -102,15 +102,14 @@ fn measure(
     settings.session.saver.begin(&header.envelope, &header)?;
     // So that the end of a slice does not wait behind the submitters; they have ordinary priority. Without the permission it
     // comes later, and its time stamps show it.
-    let (rounds, explaining, outcome) = within_class(Class::RealTime, |_| {
-        let mut measurement =
-            Measurement { plan, session, meters, receiving, shuffler: Shuffler::new(plan.seed), observer };
-        let first = Instant::now();
-        let (rounds, outcome) = measurement.rounds();
-        let mut explaining = Vec::new();
-        let outcome = outcome.and_then(|()| measurement.explain(rounds.len(), first.elapsed(), &mut explaining));
-        (rounds, explaining, outcome)
-    });
+    let real_time = within_class(Class::RealTime);
+    let mut measurement =
+        Measurement { plan, session, meters, receiving, shuffler: Shuffler::new(plan.seed), observer };
+    let first = Instant::now();
+    let (rounds, outcome) = measurement.rounds();
+    let mut explaining = Vec::new();
+    let outcome = outcome.and_then(|()| measurement.explain(rounds.len(), first.elapsed(), &mut explaining));
+    drop((measurement, real_time));
     if rounds.is_empty() {
         return Err(match outcome {
             Ok(()) => Error::Interrupted("before the end of the first round".to_owned()),

@@ -357,7 +357,8 @@ enum Tasks {
 
 /// Runs with real-time priority, so that a boundary does not wait behind the workload.
 fn at_once<T>(work: impl FnOnce() -> T) -> T {
-    within_class(Class::RealTime, |_| work())
+    let _real_time = within_class(Class::RealTime);
+    work()
 }
 
 /// Whether the kernel still writes data back after the job's last I/O.
