@@ -98,45 +98,43 @@ impl<'a> Session<'a> {
 
     /// Ends it. Files that were made stay if the measurement was completed; they go before cleanup, which may unmount what they are on.
     ///
-    /// # Errors
-    /// That of `measured`, or of a service that exited before anything was measured. A later failure is in the outcome.
-    pub fn close<M>(
-        mut self,
-        measured: Result<M>,
-        created: &Created,
-        outcome: impl Fn(&mut M) -> &mut Outcome,
-    ) -> Result<M> {
-        let mut measured = self.services.conclude(measured, &outcome);
-        match measured.as_mut().map(&outcome) {
+    /// A failure on the way is the outcome of what was measured. If nothing was, a service that exited is the error.
+    pub fn close(mut self, mut measured: Result<&mut Outcome, &mut Error>, created: &Created) {
+        let ended = self.services.conclude(matches!(measured, Ok(Outcome::Completed)));
+        match (ended, &mut measured) {
+            (Ok(()), _) => {}
+            (Err(error), Ok(outcome)) => **outcome = Outcome::Failed(error.to_string()),
+            (Err(error), Err(earlier)) => **earlier = error,
+        }
+        match measured {
             Ok(Outcome::Completed) => created.keep(),
             Ok(_) | Err(_) => created.undo(),
         }
-        let mut done = measured?;
+        let Ok(outcome) = measured else { return };
         if let Err(error) = self.around.clean_up().and_then(|()| self.folders.map_or(Ok(()), OwnFolder::close)) {
-            note_failure(outcome(&mut done), &error);
+            note_failure(outcome, &error);
         }
-        Ok(done)
     }
 
     /// The same, and saves the end of the record as its last line.
-    ///
-    /// # Errors
-    /// Likewise.
-    pub fn close_with_end<R, E: Serialize>(
+    pub fn close_with_end<E: Serialize>(
         self,
-        measured: Result<(R, E)>,
+        measured: Result<&mut E, &mut Error>,
         created: &Created,
         outcome: impl Fn(&mut E) -> &mut Outcome,
-    ) -> Result<(R, E)> {
+    ) {
         let saver = &self.settings.saver;
-        let (record, mut end) = self.close(measured, created, |done| outcome(&mut done.1))?;
+        let end = match measured {
+            Ok(end) => end,
+            Err(error) => return self.close(Err(error), created),
+        };
+        self.close(Ok(outcome(end)), created);
         // What was measured is on disk and is shown; only that it ended well is not there.
-        if let Err(error) = saver.append("end", &end)
-            && *outcome(&mut end) == Outcome::Completed
+        if let Err(error) = saver.append("end", end)
+            && *outcome(end) == Outcome::Completed
         {
-            *outcome(&mut end) = Outcome::Failed(error.to_string());
+            *outcome(end) = Outcome::Failed(error.to_string());
         }
-        Ok((record, end))
     }
 
     /// Opens the meters, with the probes that are read beside them.

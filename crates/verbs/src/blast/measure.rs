@@ -71,9 +71,9 @@ pub fn blast(plan: &BlastPlan, settings: &Settings, observer: Observer) -> Resul
     let session = Session::open(&settings.session, &[], &mut |service| {
         observer(Progress::Starting { service });
     })?;
-    let measured = measure(plan, settings, &session, allowed_cpus, observer);
-    let (record, end) = session.close_with_end(measured, &Created::default(), |end| &mut end.outcome)?;
-    Ok(BlastRecord { end: Some(end), ..record })
+    let mut measured = measure(plan, settings, &session, allowed_cpus, observer);
+    session.close_with_end(measured.as_mut().map(|(_, end)| end), &Created::default(), |end| &mut end.outcome);
+    measured.map(|(record, end)| BlastRecord { end: Some(end), ..record })
 }
 
 fn measure(
@@ -102,15 +102,14 @@ fn measure(
     settings.session.saver.begin(&header.envelope, &header)?;
     // So that the end of a slice does not wait behind the submitters; they have ordinary priority. Without the permission it
     // comes later, and its time stamps show it.
-    let (rounds, explaining, outcome) = within_class(Class::RealTime, |_| {
-        let mut measurement =
-            Measurement { plan, session, meters, receiving, shuffler: Shuffler::new(plan.seed), observer };
-        let first = Instant::now();
-        let (rounds, outcome) = measurement.rounds();
-        let mut explaining = Vec::new();
-        let outcome = outcome.and_then(|()| measurement.explain(rounds.len(), first.elapsed(), &mut explaining));
-        (rounds, explaining, outcome)
-    });
+    let real_time = within_class(Class::RealTime);
+    let mut measurement =
+        Measurement { plan, session, meters, receiving, shuffler: Shuffler::new(plan.seed), observer };
+    let first = Instant::now();
+    let (rounds, outcome) = measurement.rounds();
+    let mut explaining = Vec::new();
+    let outcome = outcome.and_then(|()| measurement.explain(rounds.len(), first.elapsed(), &mut explaining));
+    drop((measurement, real_time));
     if rounds.is_empty() {
         return Err(match outcome {
             Ok(()) => Error::Interrupted("before the end of the first round".to_owned()),

@@ -77,9 +77,9 @@ pub fn compare(
         started => Experiment { services: started.to_vec(), ..experiment },
     };
     let created = Created::guarded(settings.guardian.clone());
-    let measured = measure(&experiment, (&settings, seed), &session, &created, observer);
-    let (record, end) = session.close_with_end(measured, &created, |end| &mut end.outcome)?;
-    Ok(CompareRecord { end: Some(end), ..record })
+    let mut measured = measure(&experiment, (&settings, seed), &session, &created, observer);
+    session.close_with_end(measured.as_mut().map(|(_, end)| end), &created, |end| &mut end.outcome);
+    measured.map(|(record, end)| CompareRecord { end: Some(end), ..record })
 }
 
 /// The rounds, and how they ended: what is not written yet.
@@ -355,7 +355,8 @@ enum Tasks {
 
 /// Runs with real-time priority, so that a boundary does not wait behind the workload.
 fn at_once<T>(work: impl FnOnce() -> T) -> T {
-    within_class(Class::RealTime, |_| work())
+    let _real_time = within_class(Class::RealTime);
+    work()
 }
 
 /// Whether the kernel still writes data back after the job's last I/O.

@@ -46,8 +46,9 @@ pub fn run(
     demand::check(&plan.phases)?;
     let servers = placing::servers_of(plan.phases.iter().flat_map(|phase| &phase.jobs));
     let session = Session::open(settings, &servers, &mut |service| observer(Progress::Starting { service }))?;
-    let measured = measure_jobs(plan, replays, &session, created, observer);
-    session.close(measured, created, |record| &mut record.outcome)
+    let mut measured = measure_jobs(plan, replays, &session, created, observer);
+    session.close(measured.as_mut().map(|record| &mut record.outcome), created);
+    measured
 }
 
 fn measure_jobs(
@@ -410,8 +411,9 @@ pub fn cost(
 ) -> Result<Record> {
     let servers = placing::servers_named(&plan.command);
     let session = Session::open(settings, &servers, &mut |service| observer(Progress::Starting { service }))?;
-    let measured = measure_command(plan, &session, observer, print);
-    session.close(measured, &Created::default(), |record| &mut record.outcome)
+    let mut measured = measure_command(plan, &session, observer, print);
+    session.close(measured.as_mut().map(|record| &mut record.outcome), &Created::default());
+    measured
 }
 
 fn measure_command(

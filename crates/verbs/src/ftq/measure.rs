@@ -81,9 +81,9 @@ pub fn record(plan: &FtqPlan, settings: &Settings, created: &Created, observer: 
     let session = Session::open(&settings.session, &[], &mut |service| {
         observer(Progress::Starting { service });
     })?;
-    let measured = measure(plan, settings, &session, cpus, created, observer);
-    let (record, end) = session.close_with_end(measured, created, |end| &mut end.outcome)?;
-    Ok(FtqRecord { end: Some(end), ..record })
+    let mut measured = measure(plan, settings, &session, cpus, created, observer);
+    session.close_with_end(measured.as_mut().map(|(_, end)| end), created, |end| &mut end.outcome);
+    measured.map(|(record, end)| FtqRecord { end: Some(end), ..record })
 }
 
 /// The CPUs of a recording: different ones, if there are two.
