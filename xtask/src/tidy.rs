@@ -26,6 +26,7 @@ pub struct Rule {
 pub const RULES: [Rule; 15] = [
     Rule { name: "imports", find: imports::against_manifests },
     Rule { name: "use", find: imports::against_sources },
+    Rule { name: "verbs", find: imports::of_verbs },
     Rule { name: "architecture", find: imports::against_architecture },
     Rule { name: "unsafe", find: safety::only_in_sys },
     Rule { name: "print", find: words::prints },
@@ -36,7 +37,6 @@ pub const RULES: [Rule; 15] = [
     Rule { name: "opening", find: files::openings },
     Rule { name: "length", find: files::lengths },
     Rule { name: "ceiling", find: ceilings::kept },
-    Rule { name: "mod-rs", find: files::mod_rs },
     Rule { name: "link", find: links::resolve },
     Rule { name: "citation", find: citations::resolve },
 ];

@@ -1,23 +1,23 @@
 //! `iotoll blast`: sends small packets and counts what arrives, or receives them (`--serve`).
 
-use crate::arguments::{Earlier, List, MeterArguments, Output, SessionArguments, value};
+use crate::arguments::{self, Earlier, List, MeterArguments, Output, SessionArguments};
 use crate::failure::{self, BadInput, bad};
 use crate::input::is_toml;
+use crate::measure;
 use crate::measure::{Asked, Measurement, fresh_seed, measure};
 use crate::progress::ProgressLine;
 use crate::signals::{self, LeftBehind};
-use crate::stdout;
 use clap::Args;
-use lab::blast::{Allowed, Settings, resolve};
 use lab::session::Settings as Session;
 use lab::workload::target::Created;
-use model::blast::plan::{self, BATCH, LONGEST_PAYLOAD, MOST_BATCHED};
-use model::blast::{BlastPlan, Method, experiment};
 use model::unit::Nanos;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
+use verbs::blast::measure::{Allowed, Settings, resolve};
+use verbs::blast::plan::{self, BATCH, LONGEST_PAYLOAD, MOST_BATCHED};
+use verbs::blast::{BlastPlan, Method, experiment};
 
 /// `iotoll blast`.
 #[derive(Args, Clone, Debug)]
@@ -121,14 +121,14 @@ fn listening(text: &str) -> Result<SocketAddr, String> {
 }
 
 fn buffer(text: &str) -> Result<u32, String> {
-    let bytes = i32::try_from(value::amount(text)?).ok().map(i32::unsigned_abs);
+    let bytes = i32::try_from(arguments::amount(text)?).ok().map(i32::unsigned_abs);
     bytes.ok_or_else(|| "expected 1 to 2047m".to_owned())
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
     let seconds = format!("{text}s");
     let text = if text.parse::<f64>().is_ok() { seconds.as_str() } else { text };
-    value::within(text, SHORTEST, LONGEST, "200ms to 1h")
+    arguments::within(text, SHORTEST, LONGEST, "200ms to 1h")
 }
 
 /// Time before each slice that does not count: until queues and caches are as they will be.
@@ -161,7 +161,7 @@ pub fn blast(arguments: &BlastArguments, words: &[String]) -> anyhow::Result<Exi
         _ => None,
     };
     let lab = |session: Session, _: &Created, line: &ProgressLine| {
-        Ok(lab::blast::blast(&plan, &Settings { session, target }, &mut |progress| line.show(&progress))?)
+        Ok(verbs::blast::measure::blast(&plan, &Settings { session, target }, &mut |progress| line.show(&progress))?)
     };
     let session = &arguments.session;
     let blast = Measurement {
@@ -244,11 +244,12 @@ fn serve(address: SocketAddr, arguments: &BlastArguments) -> anyhow::Result<Exit
     let interruption = signals::interruption(Some(2), LeftBehind::default())?;
     let mut told = Ok(());
     let ready = |address| {
-        told = stdout::write(&format!("receiving at {address}\n"));
+        told = measure::write(&format!("receiving at {address}\n"));
         told.is_ok()
     };
     let stop = || interruption.is_requested();
-    let received = lab::blast::serve(address, arguments.receiver_cpu, arguments.receive_buffer, ready, &stop)?;
+    let received =
+        verbs::blast::measure::serve(address, arguments.receiver_cpu, arguments.receive_buffer, ready, &stop)?;
     told?;
     if !arguments.output.quiet {
         failure::complain(&format!("{received} packets received"));

@@ -1,18 +1,16 @@
 //! `iotoll compare`: takes an experiment from flags or a file, measures it round by round, saves each round, studies
 //! the record and prints the finding.
 
-use crate::arguments::value::{self, List, by};
+use crate::arguments::{self, List, by};
 use crate::arguments::{Earlier, JobArguments, Observed, Output};
 use crate::failure::bad;
 use crate::input::{Inputs, is_toml};
 use crate::measure::{self, Asked, Measurement, Services, fresh_seed};
 use crate::progress::ProgressLine;
-use crate::stdout;
 use clap::Args;
 use lab::service::Addresses;
 use lab::session::Settings as Session;
 use lab::workload::target::Created;
-use model::comparison::CompareRecord;
 use model::experiment::draft::{Draft, DraftError, Surroundings, Workload};
 use model::experiment::{
     ArmPlan, Axis, CacheCondition, DraftRules, EndSignal, Experiment, Metric, Rules, Setting, Slices, Work, file,
@@ -25,6 +23,7 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use verbs::compare::CompareRecord;
 
 /// `iotoll compare`.
 #[derive(Args, Clone, Debug)]
@@ -64,16 +63,16 @@ pub struct CompareArguments {
 #[command(next_help_heading = "Arms")]
 pub struct ArmArguments {
     /// Options of the baseline only: 'bs=4k iodepth=8' [default: the job unchanged]
-    #[arg(long, value_name = "OPTIONS", value_parser = value::options, allow_hyphen_values = true)]
+    #[arg(long, value_name = "OPTIONS", value_parser = arguments::options, allow_hyphen_values = true)]
     pub baseline: Option<List<String>>,
     /// Options of a candidate; repeat the flag for more candidates
-    #[arg(long, value_name = "OPTIONS", value_parser = value::options, allow_hyphen_values = true)]
+    #[arg(long, value_name = "OPTIONS", value_parser = arguments::options, allow_hyphen_values = true)]
     pub candidate: Vec<List<String>>,
     /// Command of the baseline; a shell runs it if |, >, ; or && stand between its words
-    #[arg(long, value_name = "COMMAND", value_parser = value::command)]
+    #[arg(long, value_name = "COMMAND", value_parser = arguments::command)]
     pub baseline_cmd: Option<List<String>>,
     /// Command of a candidate; repeat the flag for more candidates
-    #[arg(long, value_name = "COMMAND", value_parser = value::command)]
+    #[arg(long, value_name = "COMMAND", value_parser = arguments::command)]
     pub candidate_cmd: Vec<List<String>>,
     /// Measure the candidate under this setting: sysctl:NAME=VALUE or file:/sys/…=VALUE; the previous value is restored (net.* is that of iotoll's own network namespace)
     #[arg(long, value_name = "SETTING", value_parser = by(Setting::parse))]
@@ -88,7 +87,7 @@ pub struct ArmArguments {
     #[arg(long)]
     pub aa: bool,
     /// Vary an option of the job, or a {NAME} in the command and in --prepare: bs=4k,64k,1m; repeat the flag for a grid
-    #[arg(long, value_name = "NAME=A,B,…", value_parser = value::axis)]
+    #[arg(long, value_name = "NAME=A,B,…", value_parser = arguments::axis)]
     pub sweep: Vec<Axis>,
 }
 
@@ -97,7 +96,7 @@ pub struct ArmArguments {
 #[command(next_help_heading = "Rules")]
 pub struct RuleArguments {
     /// Stop when the intervals of these metrics are narrow enough [default: cycles_per_io,iops]
-    #[arg(long, value_name = "METRICS", value_delimiter = ',', value_parser = value::metric)]
+    #[arg(long, value_name = "METRICS", value_delimiter = ',', value_parser = arguments::metric)]
     pub target: Vec<Metric>,
     /// Ignore changes smaller than this [default: 3%]
     #[arg(long, value_name = "PERCENT", value_parser = by(Rules::parse_percent))]
@@ -136,10 +135,10 @@ pub struct TurnArguments {
     #[arg(long, value_name = "COUNTER", value_parser = by(work_counter::parse))]
     pub count: Option<String>,
     /// I/Os that every command does in a whole execution; each slice is one
-    #[arg(long, value_name = "N", value_parser = value::amount, conflicts_with = "count")]
+    #[arg(long, value_name = "N", value_parser = arguments::amount, conflicts_with = "count")]
     pub ios: Option<u64>,
     /// Bytes that every command moves in a whole execution; suffixes as in fio: 4k, 1g
-    #[arg(long, value_name = "N", value_parser = value::amount, conflicts_with = "count")]
+    #[arg(long, value_name = "N", value_parser = arguments::amount, conflicts_with = "count")]
     pub bytes: Option<u64>,
     /// End a command that takes turns with this signal, so that it reports what it did: INT, TERM, HUP, QUIT, USR1, USR2 or KILL
     /// [default: INT]
@@ -163,7 +162,7 @@ pub fn compare(arguments: &CompareArguments, words: &[String]) -> anyhow::Result
     asked.services = Services { services: experiment.services.clone(), addresses };
     let lab = |session: Session, _: &Created, line: &ProgressLine| {
         let seed = arguments.rules.seed.unwrap_or_else(fresh_seed);
-        Ok(lab::compare::compare(experiment.clone(), session, seed, &mut |progress| line.show(&progress))?)
+        Ok(verbs::compare::measure::compare(experiment.clone(), session, seed, &mut |progress| line.show(&progress))?)
     };
     let comparison = Measurement {
         shown_plan: if arguments.choices.parse_only { Some(&experiment) } else { None },
@@ -178,8 +177,8 @@ pub fn compare(arguments: &CompareArguments, words: &[String]) -> anyhow::Result
 /// `iotoll worker`; a comparison starts it itself.
 pub fn worker(threads: usize) -> anyhow::Result<ExitCode> {
     let memory = File::from(std::io::stdin().as_fd().try_clone_to_owned()?);
-    let latencies = lab::compare::worker::serve(&memory, threads)?;
-    stdout::write(&serde_json::to_string(&latencies)?)?;
+    let latencies = verbs::compare::measure::worker_process::serve(&memory, threads)?;
+    measure::write(&serde_json::to_string(&latencies)?)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -5,14 +5,14 @@ use crate::failure::{self, BadInput, bad};
 use crate::measure::{Asked, Measurement, measure};
 use crate::progress::ProgressLine;
 use lab::Interruption;
-use lab::cost::{CommandPlan, Count, Isolation};
+use lab::command::{CommandPlan, Count, Isolation};
 use lab::session::Settings;
 use lab::workload::target::Created;
 use model::placement::Place;
 use model::record::{Exit, Outcome, Record, Source};
-use report::Format;
 use std::io::Write;
 use std::process::ExitCode;
+use verbs::Format;
 
 pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     let measuring = &arguments.measuring;
@@ -44,7 +44,7 @@ pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitC
             // The command's output is not iotoll's result, so it goes to standard error.
             let _ = std::io::stderr().write_all(text.as_bytes());
         };
-        lab::cost::cost(&plan, &settings, &mut |progress| line.show(&progress), &mut print).map_err(mended)
+        verbs::cost::measure::cost(&plan, &settings, &mut |progress| line.show(&progress), &mut print).map_err(mended)
     };
     let for_people = !matches!(arguments.output.shown.format, Format::Json | Format::Csv);
     let cost = Measurement {
@@ -62,7 +62,7 @@ fn did_nothing(record: &Record, plan: &CommandPlan) -> Option<String> {
     let executions = || record.phases.iter().flat_map(|phase| &phase.executions);
     let did = executions().flat_map(|execution| &execution.jobs).any(|job| job.reported_ios() > 0);
     let Outcome::Failed(why) = &record.outcome else { return None };
-    let reports = plan.count == Count::Program && lab::cost::reports(&plan.command);
+    let reports = plan.count == Count::Program && lab::command::reports(&plan.command);
     (reports && !did).then(|| format!("`{}`: {why}; it reported no I/O, so there is no cost", plan.command.join(" ")))
 }
 

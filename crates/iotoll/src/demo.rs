@@ -2,15 +2,15 @@
 //! file that it removes. The record of the comparison stays, unless the user gives `--no-save`.
 
 use crate::arguments::Output;
-use crate::command_line::{Verb, flags_of};
 use crate::failure::INTERRUPTED;
-use crate::saving::Saving;
+use crate::measure::Saving;
 use crate::signals::{self, LeftBehind};
-use crate::{compare, run, stdout};
+use crate::{Verb, flags_of};
+use crate::{compare, measure, run};
 use lab::guardian::OwnFolder;
-use report::Format;
 use std::path::Path;
 use std::process::ExitCode;
+use verbs::Format;
 
 /// The jobs of the run: the cost of the page cache, and that of a small write that bypasses it. `least` is the smallest block of the scratch file
 /// that O_DIRECT accepts.
@@ -59,7 +59,7 @@ pub fn demo(output: &Output, words: &[String]) -> anyhow::Result<ExitCode> {
         Err(error) => ("ioengine=mmap", format!(" io_uring is refused here: {error}; iotoll doctor says why.\n")),
     };
     if is_table {
-        stdout::write(&format!("\n\nThe same reads with another engine.{why}\n"))?;
+        measure::write(&format!("\n\nThe same reads with another engine.{why}\n"))?;
     }
     let flags = ["iotoll", "compare", "--budget", "11s", "--baseline", "ioengine=psync", "--candidate", engine];
     if let Verb::Compare(mut comparison) = flags_of(&flags)? {
@@ -70,7 +70,7 @@ pub fn demo(output: &Output, words: &[String]) -> anyhow::Result<ExitCode> {
     }
     folder.close()?;
     if is_table {
-        stdout::write(
+        measure::write(
             "\nNow your own: iotoll run JOB.fio, iotoll cost -- COMMAND, or iotoll compare JOB.fio --candidate OPTION=VALUE.\n",
         )?;
     }

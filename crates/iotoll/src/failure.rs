@@ -136,7 +136,7 @@ pub fn of_finding(head: &Head) -> ExitCode {
     }
     let limits = &head.limits;
     for limit in limit::not_kept(limits) {
-        complain(&report::limits::sentence(limit));
+        complain(&verbs::pages::limits::sentence(limit));
     }
     match limits.iter().map(|limit| limit.state).max() {
         Some(LimitState::Exceeded) => ExitCode::from(EXCEEDED),

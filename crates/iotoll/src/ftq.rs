@@ -1,16 +1,13 @@
 //! `iotoll ftq`: records a worker in quanta of time, saves the record while it grows, studies it and prints the finding.
 
-use crate::arguments::{Earlier, Output, SessionArguments, value};
+use crate::arguments::{self, Earlier, Output, SessionArguments};
 use crate::failure::bad;
 use crate::measure::{Asked, Measurement, Services, measure};
 use crate::progress::ProgressLine;
 use crate::series;
 use clap::Args;
-use lab::ftq::Settings;
 use lab::session::Settings as Session;
 use lab::workload::target::Created;
-use model::ftq::record::{MOST_QUANTA, Worker};
-use model::ftq::{FtqPlan, FtqRecord, record};
 use model::plan::parse::files_and_options;
 use model::plan::{Access, Plan, Settings as PlanSettings, parse};
 use model::probe::Probe;
@@ -18,6 +15,9 @@ use model::unit::Nanos;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
+use verbs::ftq::measure::Settings;
+use verbs::ftq::record::{MOST_QUANTA, Worker};
+use verbs::ftq::{FtqPlan, FtqRecord, record};
 
 /// `iotoll ftq`.
 #[derive(Args, Clone, Debug)]
@@ -86,11 +86,11 @@ const LONGEST: Duration = Duration::from_secs(86_400);
 
 fn quantum(text: &str) -> Result<Nanos, String> {
     let shortest = Duration::from_nanos(record::SHORTEST_QUANTUM.0);
-    value::within(text, shortest, LONGEST_QUANTUM, "10us to 1s").map(nanos)
+    arguments::within(text, shortest, LONGEST_QUANTUM, "10us to 1s").map(nanos)
 }
 
 fn duration(text: &str) -> Result<Nanos, String> {
-    value::within(text, SHORTEST, LONGEST, "10ms to 24h").map(nanos)
+    arguments::within(text, SHORTEST, LONGEST, "10ms to 24h").map(nanos)
 }
 
 fn nanos(duration: Duration) -> Nanos {
@@ -115,7 +115,8 @@ pub fn ftq(arguments: &FtqArguments, words: &[String]) -> anyhow::Result<ExitCod
     let lab = |session: Session, created: &Created, line: &ProgressLine| {
         let optional_probes = arguments.session.default_probes(DEFAULT_PROBES);
         let settings = Settings { session, optional_probes, count: arguments.count.clone(), access };
-        lab::ftq::record(&plan, &settings, created, &mut |progress| line.show(&progress)).map_err(crate::cost::mended)
+        verbs::ftq::measure::record(&plan, &settings, created, &mut |progress| line.show(&progress))
+            .map_err(crate::cost::mended)
     };
     let ftq = Measurement {
         shown_plan: if arguments.parse_only { Some(&plan) } else { None },

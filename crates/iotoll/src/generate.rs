@@ -4,9 +4,9 @@
 mod markdown;
 mod reference;
 
+use crate::CommandLine;
 use crate::arguments::{Generated, JOB_VERBS, SHELLS, help};
-use crate::command_line::CommandLine;
-use crate::stdout;
+use crate::measure;
 use anyhow::Context;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, CommandFactory, ValueHint};
@@ -22,7 +22,7 @@ type GeneratedFile = (String, String);
 
 /// `iotoll completions`.
 pub fn completions(shell: Shell) -> anyhow::Result<ExitCode> {
-    stdout::write(&script(shell))?;
+    measure::write(&script(shell))?;
     Ok(ExitCode::SUCCESS)
 }
 

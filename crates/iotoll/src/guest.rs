@@ -1,24 +1,16 @@
 //! `iotoll guest`: instructions of I/Os in guests.
 
-use crate::arguments::{Earlier, Output, value};
+use crate::arguments::{self, Earlier, Output};
 use crate::failure::{BadInput, bad};
 use crate::input::{Inputs, is_toml};
+use crate::measure;
 use crate::measure::{Asked, Measurement, measure};
 use crate::progress::ProgressLine;
-use crate::stdout;
 use clap::{Args, Subcommand};
-use lab::guest::cache::{Cache, Part};
-use lab::guest::kernel::installed_images;
-use lab::guest::run::{Settings, run};
-use lab::guest::stack::{self, stacks};
-use lab::guest::tool::Care;
 use lab::session::Settings as Session;
 use lab::workload::target::Created;
 use model::experiment::{Axis, Rules};
 use model::experiment_kind::ExperimentKind;
-use model::guest::draft::{Draft, JobDraft};
-use model::guest::plan::MODULE;
-use model::guest::{GuestPlan, GuestRecord};
 use model::plan::Settings as PlanSettings;
 use model::plan::parse::files_and_options;
 use report::number;
@@ -26,6 +18,14 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
+use verbs::guest::draft::{Draft, JobDraft};
+use verbs::guest::measure::cache::{Cache, Part};
+use verbs::guest::measure::kernel::installed_images;
+use verbs::guest::measure::run::{Settings, run};
+use verbs::guest::measure::stack::{self, stacks};
+use verbs::guest::measure::tool::Care;
+use verbs::guest::plan::MODULE;
+use verbs::guest::{GuestPlan, GuestRecord};
 
 /// What to do with guests.
 #[derive(Clone, Debug, Subcommand)]
@@ -72,7 +72,7 @@ pub struct GuestRunArguments {
     #[arg(long, help_heading = "Guests", value_name = "OPTIONS")]
     pub mount: Option<String>,
     /// Measure every combination of these values of a job option, of sysctl:NAME, of mount, or of module
-    #[arg(long, help_heading = "Comparison", value_name = "NAME=A,B,…", value_parser = value::axis)]
+    #[arg(long, help_heading = "Comparison", value_name = "NAME=A,B,…", value_parser = arguments::axis)]
     pub sweep: Vec<Axis>,
     /// Compare the values of this: kernel, parameters, stack, or the name of a sweep [default: the first that has several]
     #[arg(long, help_heading = "Comparison", value_name = "WHAT")]
@@ -85,10 +85,10 @@ pub struct GuestRunArguments {
     #[arg(long, help_heading = "Functions")]
     pub by_function: bool,
     /// Changes below this do not matter [default: 1%]
-    #[arg(long, help_heading = "Comparison", value_name = "PERCENT", value_parser = value::by(Rules::parse_percent))]
+    #[arg(long, help_heading = "Comparison", value_name = "PERCENT", value_parser = arguments::by(Rules::parse_percent))]
     pub margin: Option<f64>,
     /// Kill a guest that takes more CPU time than this, or does nothing for as long, and fail
-    #[arg(long, help_heading = "Guests", value_name = "TIME", default_value = "120s", value_parser = value::by(Rules::parse_time))]
+    #[arg(long, help_heading = "Guests", value_name = "TIME", default_value = "120s", value_parser = arguments::by(Rules::parse_time))]
     pub hang_timeout: f64,
     /// Boot all guests again, instead of restoring those in the cache
     #[arg(long, help_heading = "Cache")]
@@ -222,7 +222,7 @@ fn list(clear: bool) -> anyhow::Result<ExitCode> {
     if clear {
         let bytes = size(cache.size());
         std::fs::remove_dir_all(folder).map_err(|error| lab::Error::file(folder, "removing the cache", error))?;
-        stdout::write(&format!("removed {} ({bytes})\n", folder.display()))?;
+        measure::write(&format!("removed {} ({bytes})\n", folder.display()))?;
         return Ok(ExitCode::SUCCESS);
     }
     let mut text = "Stacks (--stack):\n".to_owned();
@@ -242,7 +242,7 @@ fn list(clear: bool) -> anyhow::Result<ExitCode> {
     let bytes = size(guests.iter().map(|(_, bytes)| bytes).sum());
     let _ = writeln!(text, "\nSaved guests: {count}, {bytes}; those that are unused for 30 days go");
     let _ = writeln!(text, "\nPrograms for guests: {}", size(others));
-    stdout::write(&text)?;
+    measure::write(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 

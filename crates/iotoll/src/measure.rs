@@ -1,29 +1,34 @@
-//! The steps of every verb that measures: what was asked enters, a verb gives what differs, and the record is saved, studied and printed.
+//! The steps of every verb that measures: what was asked enters, a verb gives what differs, and the record is saved, studied and printed:
+//! on standard output, or where fio's `--output` says and in the format of its `--output-format`, with `report.html` beside the record.
 
-use crate::arguments::{Earlier, FioFlags, Measuring, Output, SessionArguments, Shown};
-use crate::failure::{self, BadInput};
+use crate::arguments::{Earlier, FioFlags, Measuring, Output, SessionArguments, Shown, ink};
+use crate::failure::{self, BadInput, bad};
 use crate::input::Inputs;
 use crate::progress::ProgressLine;
-use crate::saving::{self, Saving};
 use crate::signals::{self, LeftBehind, guardian};
-use crate::stdout::Results;
 use lab::Interruption;
 use lab::guardian::Guardian;
 use lab::service::{Addresses, ServiceSettings};
 use lab::session::Settings;
+use lab::store::{RecordFolder, Saver};
 use lab::workload::target::Created;
 use model::experiment::Around;
+use model::finding::RunFinding;
 use model::kind::{self, Recorded};
 use model::limit::Limit;
 use model::origin::CommandLine;
 use model::plan::service::{Names, Service, ServicePlan, resolve};
 use model::record::{Outcome, Record, Source};
 use model::stored::Stored;
-use report::Finding;
-use std::path::Path;
+use report::Ink;
+use std::fs::File;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Weak};
 use std::time::{SystemTime, UNIX_EPOCH};
+use verbs::format::PAGE;
+use verbs::{Finding, Format};
 
 /// What differs between the verbs that measure.
 pub struct Measurement<'a, R: Recorded> {
@@ -99,7 +104,7 @@ impl<'a> Measurement<'a, Record> {
             settings: measuring.settings(),
             grows: false,
             save: &|record, saving| saving.save(record),
-            write_beside: &|folder, _, finding| saving::write_profile(folder, finding),
+            write_beside: &|folder, _, finding| write_profile(folder, finding),
             ..Self::growing(name, plan, lab)
         }
     }
@@ -213,10 +218,10 @@ where
     let note = !output.quiet && !results.say_where();
     let mut kept = saved.and_then(|saved| {
         let Some(folder) = saved else { return Ok(()) };
-        let page = saving::write_page(folder, &finding);
+        let page = write_page(folder, &finding);
         let written = page.and_then(|()| (verb.write_beside)(folder, record, &finding));
         if note {
-            saving::note(folder, verb.files, written.is_ok());
+            say_where(folder, verb.files, written.is_ok());
         }
         written
     });
@@ -227,7 +232,7 @@ where
         // A full disk has no room for the report either, and that line says what to do.
         kept = Ok(());
     }
-    saving::both(kept, results.print(&finding, folder))?;
+    both(kept, results.print(&finding, folder))?;
     Ok(finding)
 }
 
@@ -320,4 +325,154 @@ impl Services {
 /// Reserves an address for each service.
 pub fn addresses(plans: &[ServicePlan]) -> anyhow::Result<Addresses> {
     Ok(Addresses::choose(plans.iter().map(|plan| plan.name.as_str()))?)
+}
+
+/// Prints a finding on standard output; `folder` has its record.
+pub fn print(finding: &dyn Finding, shown: Shown, folder: Option<&Path>) -> anyhow::Result<()> {
+    let ink = ink(shown.color, std::io::stdout().is_terminal(), &|name| std::env::var_os(name));
+    write(&shown.render(finding, ink, columns(), folder))
+}
+
+/// Writes text to standard output. A closed pipe (`iotoll … | head`) is not an error and does not change the exit code.
+pub fn write(text: &str) -> anyhow::Result<()> {
+    failure::written(std::io::stdout().lock().write_all(text.as_bytes()))
+}
+
+/// Width of the terminal; 100 columns if there is none.
+pub fn columns() -> usize {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout());
+    size.ok().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0).unwrap_or(100)
+}
+
+/// Width of a table in a file.
+const COLUMNS: usize = 100;
+
+/// The form of a result, and the file that it is written into, if it is not standard output.
+pub struct Results {
+    shown: Shown,
+    file: Option<(PathBuf, File)>,
+}
+
+impl Results {
+    /// What fio's flags ask for, if there are such flags. Opens the file, so that one that cannot be written is found before the measurement.
+    /// What it contains stays until there is a result.
+    pub fn prepare(fio: Option<&FioFlags>, shown: Shown) -> anyhow::Result<Self> {
+        let open = |path: &PathBuf| {
+            let file = File::options().write(true).create(true).truncate(false).open(path);
+            let refused =
+                |error| BadInput(format!("--output {}: {error}; name a file that can be written", path.display()));
+            file.map(|file| (path.clone(), file)).map_err(refused)
+        };
+        let file = fio.and_then(|fio| fio.file.as_ref()).map(open).transpose()?;
+        let format = fio.and_then(FioFlags::format).unwrap_or(shown.format);
+        Ok(Self { shown: Shown { format, ..shown }, file })
+    }
+
+    /// Whether it says on standard output where the record is.
+    pub fn say_where(&self) -> bool {
+        self.file.is_none() && self.shown.is_glance()
+    }
+
+    /// Prints a finding; `folder` has its record.
+    pub fn print(&self, finding: &dyn Finding, folder: Option<&Path>) -> anyhow::Result<()> {
+        let Some((path, mut file)) = self.file.as_ref().map(|(path, file)| (path, file)) else {
+            return print(finding, self.shown, folder);
+        };
+        let ink = ink(self.shown.color, false, &|name| std::env::var_os(name));
+        let text = self.shown.render(finding, ink, COLUMNS, folder);
+        // A device or a pipe has no contents to replace.
+        let is_file = file.metadata().is_ok_and(|data| data.is_file());
+        let emptied = if is_file { file.set_len(0) } else { Ok(()) };
+        let written = emptied.and_then(|()| file.write_all(text.as_bytes()));
+        Ok(written.map_err(|error| lab::Error::file(path, "writing the result (--output)", error))?)
+    }
+}
+
+/// Where a record and its report are saved; checked before the measurement. Nowhere with `--no-save`.
+#[derive(Clone)]
+pub struct Saving(Option<(RecordFolder, Saver)>);
+
+impl Saving {
+    /// Makes the folder that the command line asks for, and begins the record. Without `--out` its name is the time and `name`.
+    pub fn prepare(output: &Output, name: &str) -> anyhow::Result<Self> {
+        if output.no_save {
+            return Ok(Self(None));
+        }
+        let folder = lab::store::folder(output.out.as_deref(), name)?;
+        let saver = spare_page(&folder.path).and_then(|()| Ok(Saver::create(&folder.path)?));
+        let saver = saver.inspect_err(|_| folder.abandon())?;
+        Ok(Self(Some((folder, saver))))
+    }
+
+    /// What saves the record while it grows.
+    pub fn saver(&self) -> Saver {
+        self.0.as_ref().map(|(_, saver)| saver.clone()).unwrap_or_default()
+    }
+
+    /// Removes what was made, if nothing was measured.
+    pub fn abandon(&self) {
+        if let Some((folder, saver)) = &self.0 {
+            saver.remove();
+            folder.abandon();
+        }
+    }
+
+    /// The folder, if there is one.
+    pub fn folder(&self) -> Option<&Path> {
+        self.0.as_ref().map(|(folder, _)| folder.path.as_path())
+    }
+
+    /// Saves a complete record in place of the growing one.
+    pub fn save(&self, record: &Record) -> anyhow::Result<()> {
+        Ok(self.folder().map_or(Ok(()), |folder| lab::store::save(folder, record))?)
+    }
+}
+
+/// Writes a profile, if there is one, for programs that draw and compare profiles.
+pub fn write_profile(folder: &Path, finding: &RunFinding) -> anyhow::Result<()> {
+    report::folded(finding)
+        .map_or(Ok(()), |stacks| write_file(&folder.join("profile.folded"), "writing the profile", stacks.as_bytes()))
+}
+
+/// Writes a file beside a record; `doing` says what that is.
+pub fn write_file(path: &Path, doing: &'static str, contents: &[u8]) -> anyhow::Result<()> {
+    let written = lab::store::create_afresh(path).and_then(|mut file| file.write_all(contents));
+    Ok(written.map_err(|error| lab::Error::file(path, doing, error))?)
+}
+
+/// Says where the record and its page are, and other `files` beside them.
+fn say_where(folder: &Path, files: &str, has_page: bool) {
+    let folder = folder.display();
+    let page = if has_page { format!(" and {PAGE}") } else { String::new() };
+    failure::complain(&format!("record{files}{page} in {folder}; to show it again: iotoll report {folder}"));
+}
+
+/// Combines the errors of saving and printing, so that neither hides the other.
+pub fn both(kept: anyhow::Result<()>, printed: anyhow::Result<()>) -> anyhow::Result<()> {
+    if let (Err(lost), Err(_)) = (&kept, &printed) {
+        failure::complain(&failure::in_words(lost));
+    }
+    printed.and(kept)
+}
+
+/// Refuses a folder that already contains a report.
+fn spare_page(folder: &Path) -> anyhow::Result<()> {
+    let page = folder.join(PAGE);
+    // A symbolic link that leads nowhere is one too.
+    if std::fs::symlink_metadata(&page).is_ok() {
+        let page = page.display();
+        return Err(bad(format!("{page}: already exists; choose another --out, or remove it")));
+    }
+    Ok(())
+}
+
+/// Writes the report beside the record in `folder`.
+pub fn write_page(folder: &Path, finding: &dyn Finding) -> anyhow::Result<()> {
+    let (path, page) = (folder.join(PAGE), Format::Html.render(finding, Ink::Plain, 0));
+    let written = lab::store::create_afresh(&path).and_then(|mut file| file.write_all(page.as_bytes()));
+    Ok(written.map_err(|error| {
+        // Half a page is none.
+        let _ = std::fs::remove_file(&path);
+        lab::Error::record(&path, "writing the report", error)
+    })?)
 }

@@ -107,8 +107,7 @@ fn describe(progress: &Progress) -> String {
         }
         Progress::Packets { rounds, of, point, delivered_per_second } => {
             let rate = report::number::with_unit(report::number::COUNT, *delivered_per_second);
-            let (round, submitters, way) = (rounds + 1, point.submitters, point.way());
-            format!("round {round} of {of}: {submitters} × {way}, {rate} packets/s delivered")
+            format!("round {} of {of}: {point}, {rate} packets/s delivered", rounds + 1)
         }
         Progress::Explaining { rounds, elapsed, of: time } => {
             format!("explaining round {rounds}, {}", of(*elapsed, Some(*time)))

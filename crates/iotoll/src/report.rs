@@ -3,20 +3,15 @@
 
 use crate::arguments::{HistoryArguments, ONLY_RUNS, ReportArguments, Shown};
 use crate::failure::{self, bad};
-use crate::{measure, series, stdout};
+use crate::{measure, series};
 use lab::calibration::Calibration;
-use model::blast::BlastRecord;
-use model::comparison::CompareRecord;
-use model::envelope::Kind;
-use model::ftq::FtqRecord;
-use model::guest::GuestRecord;
-use model::history::Observation;
-use model::kind::Recorded;
-use model::record::Record;
-use report::Finding;
+use model::kind::{Envelope, Recorded};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
+use verbs::Finding;
+use verbs::ftq::FtqRecord;
+use verbs::history::Observation;
 
 pub fn report(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
     let path = match &arguments.record {
@@ -31,13 +26,30 @@ pub fn report(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
     if let Some(folder) = &arguments.series {
         return write_series(&path, folder);
     }
-    match lab::store::kind_at(&path)? {
-        Kind::Cost => show::<Record>(&path, arguments),
-        Kind::Compare => show::<CompareRecord>(&path, arguments),
-        Kind::Guest => show::<GuestRecord>(&path, arguments),
-        Kind::Ftq => show::<FtqRecord>(&path, arguments),
-        Kind::Blast => show::<BlastRecord>(&path, arguments),
-    }
+    (of(&path)?.show)(&path, arguments)
+}
+
+/// What can be done with the records of a kind.
+struct Row {
+    kind: &'static str,
+    show: fn(&Path, &ReportArguments) -> anyhow::Result<ExitCode>,
+    observe: fn(&Path) -> anyhow::Result<Observation>,
+}
+
+/// Every kind of record.
+static KINDS: &[Row] = &verbs::kinds!(row);
+
+const fn row<R: Recorded<Finding: Finding>>() -> Row {
+    Row { kind: R::KIND.name, show: show::<R>, observe: observe::<R> }
+}
+
+/// The row of the kind of the record at `path`.
+fn of(path: &Path) -> anyhow::Result<&'static Row> {
+    let Envelope { kind, iotoll_version: version, .. } = lab::store::envelope_at(path)?;
+    KINDS.iter().find(|row| row.kind == kind).ok_or_else(|| {
+        let path = path.display();
+        bad(format!("{path}: is of kind '{kind}', which iotoll {version} wrote and this version does not know"))
+    })
 }
 
 /// Studies a record, compared with an earlier one if there is one, and prints the finding. Limits replace those of the record, and decide how
@@ -56,7 +68,7 @@ fn show<R: Recorded<Finding: Finding>>(path: &Path, arguments: &ReportArguments)
         return Err(bad(format!("--format {}: {}: {ONLY_RUNS}", format.name(), path.display())));
     }
     let judged = is_judged.then(|| failure::of_finding(finding.as_ref()));
-    stdout::print(&finding, arguments.shown, Some(folder_of(path)))?;
+    measure::print(&finding, arguments.shown, Some(folder_of(path)))?;
     Ok(judged.unwrap_or(ExitCode::SUCCESS))
 }
 
@@ -70,17 +82,7 @@ fn to_show<R: Recorded>(path: &Path) -> anyhow::Result<R> {
 /// What the record at `path` says of each metric, of whatever version of the method it is.
 fn observe<R: Recorded>(path: &Path) -> anyhow::Result<Observation> {
     let record: R = lab::store::load_earlier(path)?;
-    Ok(model::history::observe(path.display().to_string(), record))
-}
-
-fn observe_at(path: &Path) -> anyhow::Result<Observation> {
-    match lab::store::kind_at(path)? {
-        Kind::Cost => observe::<Record>(path),
-        Kind::Compare => observe::<CompareRecord>(path),
-        Kind::Guest => observe::<GuestRecord>(path),
-        Kind::Ftq => observe::<FtqRecord>(path),
-        Kind::Blast => observe::<BlastRecord>(path),
-    }
+    Ok(verbs::history::observe(path.display().to_string(), record))
 }
 
 /// The folder of a record, which its user may have named by its file.
@@ -92,14 +94,6 @@ fn folder_of(path: &Path) -> &Path {
 
 /// Writes the series of a recording.
 fn write_series(path: &Path, folder: &Path) -> anyhow::Result<ExitCode> {
-    let kind = lab::store::kind_at(path)?;
-    if kind != Kind::Ftq {
-        return Err(bad(format!(
-            "--series: {} is the record of {}; only a recording (iotoll ftq) has a series",
-            path.display(),
-            kind.noun()
-        )));
-    }
     let record: FtqRecord = lab::store::load(path)?;
     std::fs::create_dir_all(folder)
         .map_err(|error| lab::Error::file(folder, "making the folder of the series", error))?;
@@ -116,7 +110,7 @@ pub fn history(arguments: &HistoryArguments) -> anyhow::Result<ExitCode> {
     let records = lab::store::records_below(&paths)?;
     let mut observations = Vec::new();
     for path in &records {
-        match observe_at(path) {
+        match of(path).and_then(|row| (row.observe)(path)) {
             Ok(mut observation) => {
                 observation.place = paths.iter().position(|given| path.starts_with(given)).unwrap_or(0);
                 observations.push(observation);
@@ -124,7 +118,7 @@ pub fn history(arguments: &HistoryArguments) -> anyhow::Result<ExitCode> {
             Err(error) => failure::complain(&format!("left out: {error}")),
         }
     }
-    let finding = model::history::study(observations);
+    let finding = verbs::history::study(observations);
     if finding.experiments.is_empty() {
         let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
         return Err(bad(format!(
@@ -133,7 +127,7 @@ pub fn history(arguments: &HistoryArguments) -> anyhow::Result<ExitCode> {
             names.join(", ")
         )));
     }
-    stdout::print(&finding, arguments.shown, None)?;
+    measure::print(&finding, arguments.shown, None)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -145,6 +139,6 @@ pub fn doctor(shown: Shown) -> anyhow::Result<ExitCode> {
     let (hertz, source) = calibration.end();
     let host = lab::host::read(root, hertz, &source);
     let diagnosis = lab::doctor::examine(root, host)?;
-    stdout::print(&diagnosis, shown, None)?;
+    measure::print(&diagnosis, shown, None)?;
     Ok(ExitCode::SUCCESS)
 }

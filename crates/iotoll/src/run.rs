@@ -12,9 +12,9 @@ use lab::workload::target::Created;
 use model::plan::parse::files_and_options;
 use model::plan::{Plan, Settings, parse};
 use model::record::Source;
-use report::Finding;
 use std::path::Path;
 use std::process::ExitCode;
+use verbs::Finding;
 
 pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     let measuring = &arguments.measuring;
@@ -36,12 +36,12 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
     if !arguments.choices.parse_only && asked.around.setup.is_none() {
         let (job_files, _) = files_and_options(&arguments.job);
         let job_files: Vec<&Path> = job_files.iter().map(Path::new).collect();
-        lab::run::check_files(&plan, &job_files, arguments.fio.file.as_deref())?;
+        verbs::cost::measure::check_files(&plan, &job_files, arguments.fio.file.as_deref())?;
     }
     let name = jobs().map(|job| job.name.as_str()).collect::<Vec<_>>().join("-");
     let source = Source::Run(plan.clone());
     let lab = |settings: Measured, created: &Created, line: &ProgressLine| {
-        Ok(lab::run::run(&plan, &replays, &settings, created, &mut |progress| line.show(&progress))?)
+        Ok(verbs::cost::measure::run(&plan, &replays, &settings, created, &mut |progress| line.show(&progress))?)
     };
     let shown_plan: Option<&dyn Finding> = if arguments.choices.parse_only { Some(&plan) } else { None };
     let run =

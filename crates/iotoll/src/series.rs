@@ -1,11 +1,11 @@
 //! The series of a recording as a file for other programs: CSV.
 
 use anyhow::Context;
-use model::ftq::FtqRecord;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
+use verbs::ftq::FtqRecord;
 
 /// All columns.
 pub const CSV: &str = "series.csv";

@@ -1,9 +1,9 @@
 //! `iotoll serve`: an NBD server that reports its work and the cost of it.
 
 use crate::failure::{BadInput, bad, one_line};
+use crate::measure;
 use crate::signals::{self, LeftBehind};
 use crate::standard_error::{PATIENCE, say_within};
-use crate::stdout;
 use anyhow::Context;
 use clap::{Args, FromArgMatches};
 use lab::calibration::Calibration;
@@ -200,7 +200,7 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
     let place = BoundListener::listen(arguments)?;
     let options =
         Options { tuning, threads: arguments.threads, connections: arguments.connections, ..Options::default() };
-    stdout::write(&format!("listening on {}\n", place.uri))?;
+    measure::write(&format!("listening on {}\n", place.uri))?;
     let done = serve(&place.listener, &export, &options, &handle, &teller)?;
     teller.report(&done);
     Ok(ExitCode::SUCCESS)
@@ -220,7 +220,7 @@ fn echo(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
     let interruption = signals::interruption(Some(2), LeftBehind::default())?;
     let mut told = Ok(());
     let ready = |at| {
-        told = stdout::write(&format!("listening on {at}\n"));
+        told = measure::write(&format!("listening on {at}\n"));
         told.is_ok()
     };
     lab::echo::serve(peer, ready, &|| interruption.is_requested())?;

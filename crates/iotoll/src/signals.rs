@@ -2,7 +2,7 @@
 //! signals act according to what would be left behind. If iotoll is killed, its guardian undoes what it changed.
 
 use crate::failure::{INTERRUPTED, complain};
-use crate::stdout;
+use crate::measure;
 use lab::Interruption;
 use lab::guardian::Guardian;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXFSZ};
@@ -87,7 +87,7 @@ pub fn serve_as_guardian() -> anyhow::Result<ExitCode> {
         // Catch the signals and do nothing. Ignored signals would stay ignored in the commands that the guardian runs.
         signal_hook::flag::register(signal, Arc::default())?;
     }
-    let ready = || stdout::write("\n").map_err(std::io::Error::other);
+    let ready = || measure::write("\n").map_err(std::io::Error::other);
     lab::guardian::serve(std::io::stdin().lock(), ready)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -9,7 +9,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 /// Bytes of a program, a library or a module: those of the largest with their debug information.
-pub(crate) const LONGEST_FILE: u64 = 1 << 30;
+pub const LONGEST_FILE: u64 = 1 << 30;
 
 /// Opens a regular file for reading.
 ///

@@ -16,7 +16,7 @@ impl Calibration {
     }
 
     /// Waits until it has taken at least this time.
-    pub(crate) fn wait(&self, shortest: Duration) {
+    pub fn wait(&self, shortest: Duration) {
         let taken = Duration::from_nanos(Instant::now().nanos.saturating_sub(self.begun.nanos));
         std::thread::sleep(shortest.saturating_sub(taken));
     }

@@ -45,7 +45,7 @@ fn cpu(cpus: &io::Result<Vec<u32>>, place: usize) -> io::Result<u32> {
 
 /// getppid is the cheapest call that the C library does not answer itself: kernel entry and exit, mitigations included.
 /// 200 calls a batch.
-pub(crate) fn null_system_call_nanos() -> f64 {
+pub fn null_system_call_nanos() -> f64 {
     const CALLS: u32 = 200;
     median_nanos(CALLS, || {
         for _ in 0..CALLS {
@@ -102,7 +102,7 @@ fn median_nanos(operations: u32, mut batch: impl FnMut()) -> f64 {
     median(&mut nanos)
 }
 
-pub(crate) fn median(values: &mut [f64]) -> f64 {
+pub fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }

@@ -14,7 +14,7 @@ const MAPPINGS: u64 = 2;
 ///
 /// # Errors
 /// What is needed, what there is, and how to mend it.
-pub(crate) fn check<'a>(phases: impl IntoIterator<Item = &'a Phase>) -> Result<()> {
+pub fn check<'a>(phases: impl IntoIterator<Item = &'a Phase>) -> Result<()> {
     let machine = Machine::of(&Sysroot::at(Path::new("/")));
     phases.into_iter().try_for_each(|phase| machine.allows(Demand::of(&phase.jobs)))
 }

@@ -120,18 +120,18 @@ fn serve_streams<S: Read + Write + Send + 'static>(
 }
 
 /// Connections of a server, each with a thread of its own.
-pub(crate) struct Connections {
+pub struct Connections {
     most: usize,
     open: Arc<AtomicUsize>,
 }
 
 impl Connections {
-    pub(crate) fn at_most(most: usize) -> Self {
+    pub fn at_most(most: usize) -> Self {
         Self { most, open: Arc::default() }
     }
 
     /// Does the work of a connection, which ends with it. One too many is closed.
-    pub(crate) fn serve(&self, name: &str, stack: usize, work: impl FnOnce() + Send + 'static) {
+    pub fn serve(&self, name: &str, stack: usize, work: impl FnOnce() + Send + 'static) {
         if self.open.fetch_add(1, Ordering::Relaxed) >= self.most {
             self.open.fetch_sub(1, Ordering::Relaxed);
             return;

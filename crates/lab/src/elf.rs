@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// How a program or a library is linked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Linking {
+pub struct Linking {
     /// The program that loads its libraries; none if it is linked statically, or a library.
     pub interpreter: Option<String>,
     /// File names of the libraries that it needs.
@@ -21,7 +21,7 @@ pub(crate) struct Linking {
 }
 
 /// How an ELF file for x86-64 is linked; `None` if it is something else.
-pub(crate) fn linking(bytes: &[u8]) -> Option<Linking> {
+pub fn linking(bytes: &[u8]) -> Option<Linking> {
     let file = parse(bytes)?;
     let endian = file.endian();
     let interpreter = file.elf_program_headers().iter().find_map(|header| header.interpreter(endian, bytes).ok()?);
@@ -45,7 +45,7 @@ pub(crate) fn linking(bytes: &[u8]) -> Option<Linking> {
 }
 
 /// The keys and values that describe a kernel module; `None` if the file is not one for x86-64.
-pub(crate) fn module_information(bytes: &[u8]) -> Option<Vec<(String, String)>> {
+pub fn module_information(bytes: &[u8]) -> Option<Vec<(String, String)>> {
     let file = parse(bytes)?;
     let information = file.section_by_name(".modinfo")?.data().ok()?;
     let pairs = information.split(|byte| *byte == 0).filter_map(|pair| {
@@ -183,7 +183,7 @@ fn segments(file: &ElfFile64<'_, Endianness>) -> Vec<Segment> {
 }
 
 /// Whether the file contains debug information.
-pub(crate) fn has_debug_information(bytes: &[u8]) -> bool {
+pub fn has_debug_information(bytes: &[u8]) -> bool {
     let names = |file: ElfFile64<'_>| file.sections().any(|section| section.name() == Ok(".debug_info"));
     parse(bytes).is_some_and(names)
 }

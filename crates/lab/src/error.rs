@@ -52,7 +52,7 @@ pub enum Error {
 }
 
 /// The lab's results.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
     /// An operation on a file failed.

@@ -22,7 +22,7 @@ const POLL_INTERVAL: Duration = Duration::from_micros(50);
 
 /// Makes [`Freezable`]s. Removes what it made on drop.
 #[derive(Debug, Default)]
-pub(crate) struct Freezer {
+pub struct Freezer {
     /// A control group of iotoll, with a group for each command.
     group: Option<PathBuf>,
     held: Option<UndoGuard>,
@@ -62,7 +62,7 @@ impl Drop for Freezer {
 
 /// A command that can be frozen.
 #[derive(Debug)]
-pub(crate) struct Freezable {
+pub struct Freezable {
     /// Its control group; `None` means signals.
     group: Option<PathBuf>,
     leader: Option<Leader>,

@@ -14,7 +14,7 @@ const UNLIMITED: f64 = (1_u64 << 62) as f64;
 
 /// The limits of the groups of several processes.
 #[derive(Default)]
-pub(crate) struct GroupLimits {
+pub struct GroupLimits {
     watched: Vec<Watched>,
     /// The process that was asked about last.
     latest: Option<u32>,
@@ -38,12 +38,12 @@ enum Counters {
 
 impl GroupLimits {
     /// Those of this process.
-    pub(crate) fn own() -> Self {
+    pub fn own() -> Self {
         Self { watched: found(&Sysroot::at("/".as_ref()), "self"), latest: None }
     }
 
     /// Adds those of another process, if it is in other groups.
-    pub(crate) fn follow(&mut self, process: u32) {
+    pub fn follow(&mut self, process: u32) {
         if self.latest.replace(process) != Some(process) {
             self.add(found(&Sysroot::at("/".as_ref()), &process.to_string()));
         }
@@ -58,7 +58,7 @@ impl GroupLimits {
     }
 
     /// All of them, with their counters. Those of a group that is gone are not read again.
-    pub(crate) fn read(&mut self) -> Vec<GroupLimit> {
+    pub fn read(&mut self) -> Vec<GroupLimit> {
         self.watched.retain_mut(|watched| watched.read().is_some());
         self.watched.iter().map(|watched| watched.limit.clone()).collect()
     }

@@ -6,11 +6,11 @@
 //! records what has to be undone if both are killed.
 
 mod after_the_end;
-pub(crate) mod folder;
+pub mod folder;
 mod ledger;
 pub(crate) mod leftovers;
 pub(crate) mod path_text;
-pub(crate) mod processes;
+pub mod processes;
 pub(crate) mod setting_file;
 pub(crate) mod undo;
 

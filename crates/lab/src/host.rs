@@ -73,7 +73,7 @@ pub(crate) fn kernel_config(root: &Sysroot) -> Option<String> {
 }
 
 /// Wall-clock time: seconds since 1970.
-pub(crate) fn now() -> f64 {
+pub fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
 }
 

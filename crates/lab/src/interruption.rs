@@ -17,7 +17,7 @@ pub struct Interruption {
 
 /// Something runs to its end, as long as this lives.
 #[derive(Debug)]
-pub(crate) struct Awaited<'a>(&'a Interruption);
+pub struct Awaited<'a>(&'a Interruption);
 
 impl Drop for Awaited<'_> {
     fn drop(&mut self) {
@@ -49,7 +49,7 @@ impl Interruption {
     }
 
     /// Sleeps for this time, or until the end is asked for.
-    pub(crate) fn sleep(&self, length: Duration) {
+    pub fn sleep(&self, length: Duration) {
         /// Longest reaction time; ten wake-ups a second in a longer sleep.
         const POLL_INTERVAL: Duration = Duration::from_millis(100);
         let end = Instant::now() + length;
@@ -84,7 +84,7 @@ impl Interruption {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct WaitLimit {
+pub struct WaitLimit {
     pub longest: Duration,
     /// The user can choose it.
     has_flag: bool,

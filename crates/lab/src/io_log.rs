@@ -1,7 +1,7 @@
 //! What a job logs of its I/Os, in memory that is reserved before the first of them: nothing here allocates while the job runs. The files
 //! are written when the run has ended.
 
-pub(crate) mod files;
+pub mod files;
 mod rows;
 mod sums;
 
@@ -40,7 +40,7 @@ pub(crate) struct Entry {
 
 /// The log of one copy of a job.
 #[derive(Debug)]
-pub(crate) struct IoLog {
+pub struct IoLog {
     clock: Hertz,
     begin: u64,
     /// When the job ended.
@@ -158,7 +158,7 @@ fn reserved<T>(bytes: u64) -> Option<Vec<T>> {
 }
 
 /// The bytes that each logging copy of the jobs of a run may use.
-pub(crate) fn share(plan: &Plan) -> u64 {
+pub fn share(plan: &Plan) -> u64 {
     let copies = plan.copies().filter(|(_, job)| job.logs.first_option().is_some()).count();
     let available = memory::available(&Sysroot::at(Path::new("/"))).map_or(MOST_MEMORY, |bytes| bytes / PART_OF_MEMORY);
     available.min(MOST_MEMORY) / u64::try_from(copies.max(1)).unwrap_or(u64::MAX)

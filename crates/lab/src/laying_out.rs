@@ -19,7 +19,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// A file that cannot be found, made or used as the job requires; an interruption.
-pub(crate) fn prepare<'a>(
+pub fn prepare<'a>(
     phase: &'a Phase,
     replay: &dyn Fn(usize, u32) -> Option<Arc<Replay>>,
     created: &Created,
@@ -56,7 +56,7 @@ pub fn least_direct_block(folder: &Path) -> Option<u64> {
 /// Applies a job's `invalidate` to its files, as fio does when a job starts: dirty pages stay. Not earlier, because an
 /// earlier phase may use the same file from memory.
 /// `pre_read` reads them in instead.
-pub(crate) fn set_cache(copy: &JobCopy, interruption: &Interruption) -> Result<()> {
+pub fn set_cache(copy: &JobCopy, interruption: &Interruption) -> Result<()> {
     if copy.plan.files.opening.pre_read {
         return CachedFiles::of([copy]).read_in(&mut |_, _, _| !interruption.is_requested());
     }
@@ -71,7 +71,7 @@ pub(crate) fn set_cache(copy: &JobCopy, interruption: &Interruption) -> Result<(
 
 /// Says where `unlink` does otherwise than fio: with files that were there before, and with files that another job may
 /// still use.
-pub(crate) fn warn_of_unlinking<'a>(
+pub fn warn_of_unlinking<'a>(
     phases: impl IntoIterator<Item = &'a [JobCopy<'a>]>,
     created: &Created,
     warnings: &mut Vec<Warning>,
@@ -96,7 +96,7 @@ pub(crate) fn warn_of_unlinking<'a>(
 }
 
 /// Warns about every file that is read and has parts that were never written.
-pub(crate) fn warn_of_holes<'a>(copies: impl IntoIterator<Item = &'a JobCopy<'a>>, warnings: &mut Vec<Warning>) {
+pub fn warn_of_holes<'a>(copies: impl IntoIterator<Item = &'a JobCopy<'a>>, warnings: &mut Vec<Warning>) {
     let readers = copies.into_iter().filter(|copy| copy.plan.access == Access::Read);
     for target in readers.flat_map(|copy| &copy.targets) {
         if !target.path.as_os_str().is_empty() && target::has_holes(target) {

@@ -4,7 +4,7 @@ use crate::control_groups::{self, ControlGroup};
 use crate::sysroot::Sysroot;
 
 /// Bytes that can be used without evicting anything; `None` if the kernel does not report it.
-pub(crate) fn available(root: &Sysroot) -> Option<u64> {
+pub fn available(root: &Sysroot) -> Option<u64> {
     let groups = limits(root).min();
     available_in_machine(root).into_iter().chain(groups).min()
 }

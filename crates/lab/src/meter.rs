@@ -187,9 +187,9 @@ pub struct MeterSet {
     proc_stat: Option<ProcStatFile>,
     selection: Selection,
     /// What each meter sees, or why it does not run.
-    pub(crate) statuses: Vec<MeterStatus>,
+    pub statuses: Vec<MeterStatus>,
     /// Probes that are read at the same time.
-    pub(crate) probes: ProbeSet,
+    pub probes: ProbeSet,
     /// Limits of the load's control groups, likewise.
     group_limits: GroupLimits,
     /// The latest scan of all tasks, so that the next one reads only those that ran since.

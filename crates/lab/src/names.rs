@@ -10,9 +10,9 @@ use std::fs;
 use std::path::Path;
 
 /// Addresses below belong to programs.
-pub(crate) const KERNEL_BEGIN: u64 = 1 << 47;
+pub const KERNEL_BEGIN: u64 = 1 << 47;
 /// Kernel addresses without a symbol: entry trampolines, generated code.
-pub(crate) const UNKNOWN: &str = "[kernel code without a symbol]";
+pub const UNKNOWN: &str = "[kernel code without a symbol]";
 /// Ends of the names that mark where a section begins or ends.
 const MARKS: [&str; 4] = ["text_start", "text_end", "_stext", "_etext"];
 /// No function is longer: what lies farther behind a symbol is none of it.
@@ -20,13 +20,13 @@ const LONGEST: u64 = 64 << 10;
 
 /// The functions of a kernel, by address.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct KernelFunctions(BTreeMap<u64, KernelFunction>);
+pub struct KernelFunctions(BTreeMap<u64, KernelFunction>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct KernelFunction {
-    pub(crate) name: String,
+pub struct KernelFunction {
+    pub name: String,
     /// The kernel module.
-    pub(crate) module: Option<String>,
+    pub module: Option<String>,
 }
 
 impl KernelFunctions {
@@ -36,12 +36,12 @@ impl KernelFunctions {
         text.lines().filter_map(kernel_function).collect()
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// The function at an address, and where it begins.
-    pub(crate) fn of(&self, address: u64) -> Option<(u64, &KernelFunction)> {
+    pub fn of(&self, address: u64) -> Option<(u64, &KernelFunction)> {
         let (begin, function) = self.0.range(..=address).next_back()?;
         (address - begin < LONGEST).then_some((*begin, function))
     }
@@ -65,7 +65,7 @@ impl<'a> FromIterator<(u64, &'a str, Option<&'a str>)> for KernelFunctions {
 }
 
 /// A line of kallsyms that names a function: `ADDRESS TYPE NAME [MODULE]`.
-pub(crate) fn kernel_function(line: &str) -> Option<(u64, &str, Option<&str>)> {
+pub fn kernel_function(line: &str) -> Option<(u64, &str, Option<&str>)> {
     let mut words = line.split_ascii_whitespace();
     let address = u64::from_str_radix(words.next()?, 16).ok()?;
     let is_text = matches!(words.next()?, "t" | "T" | "w" | "W") && address >= KERNEL_BEGIN;
@@ -76,18 +76,18 @@ pub(crate) fn kernel_function(line: &str) -> Option<(u64, &str, Option<&str>)> {
 
 /// A part of a process's memory that it may execute.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Mapping {
-    pub(crate) end: u64,
+pub struct Mapping {
+    pub end: u64,
     /// Of its first byte in the file.
-    pub(crate) offset: u64,
+    pub offset: u64,
     /// The number of the file in its file system; 0 for memory without a file.
     pub(crate) inode: u64,
     /// Empty for memory without a file.
-    pub(crate) path: String,
+    pub path: String,
 }
 
 /// A line of /proc/PID/maps: `BEGIN-END r-xp OFFSET DEVICE INODE PATH`; `None` if it is not executable.
-pub(crate) fn mapping(line: &str) -> Option<(u64, Mapping)> {
+pub fn mapping(line: &str) -> Option<(u64, Mapping)> {
     let mut rest = line;
     let mut word = || {
         let (word, behind) = rest.trim_start().split_once(' ').unwrap_or((rest.trim_start(), ""));
@@ -105,9 +105,9 @@ pub(crate) fn mapping(line: &str) -> Option<(u64, Mapping)> {
 
 /// A program or a library.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Program {
+pub struct Program {
     /// Its file's name.
-    pub(crate) name: String,
+    pub name: String,
     segments: Vec<elf::Segment>,
     /// By address in the file.
     functions: BTreeMap<u64, elf::Function>,
@@ -115,7 +115,7 @@ pub(crate) struct Program {
 
 impl Program {
     /// What is known of the file at `path`; nothing but its name if it cannot be read.
-    pub(crate) fn read(path: &Path) -> Self {
+    pub fn read(path: &Path) -> Self {
         let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
         Self::of(name, &bounded_file::read(path, LONGEST_FILE).unwrap_or_default())
     }
@@ -140,7 +140,7 @@ impl Program {
     }
 
     /// The function at a byte of the file, and its address in the file.
-    pub(crate) fn function(&self, offset: u64) -> Option<(&str, u64)> {
+    pub fn function(&self, offset: u64) -> Option<(&str, u64)> {
         let address = self.address(offset)?;
         let (begin, function) = self.functions.range(..=address).next_back()?;
         // A library without its symbol table exports few functions; what lies between is none of them.
@@ -149,7 +149,7 @@ impl Program {
     }
 
     /// The address in the file at a byte of it.
-    pub(crate) fn address(&self, offset: u64) -> Option<u64> {
+    pub fn address(&self, offset: u64) -> Option<u64> {
         let segment = self.segments.iter().find(|segment| segment.holds(offset))?;
         (offset - segment.offset).checked_add(segment.address)
     }

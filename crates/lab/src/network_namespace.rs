@@ -11,18 +11,18 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// The namespace of a process; `None` if it has ended, or belongs to another user.
-pub(crate) fn of(process: u32) -> Option<u64> {
+pub fn of(process: u32) -> Option<u64> {
     fs::metadata(format!("/proc/{process}/ns/net")).ok().map(|file| file.ino())
 }
 
 /// Whether one of these processes is in another namespace than this one.
-pub(crate) fn any_elsewhere(processes: impl IntoIterator<Item = u32>) -> bool {
+pub fn any_elsewhere(processes: impl IntoIterator<Item = u32>) -> bool {
     let ours = of(std::process::id());
     processes.into_iter().filter_map(of).any(|theirs| Some(theirs) != ours)
 }
 
 /// Does `what` in the namespace of a process. A thread of its own enters it, so that this one stays where it is.
-pub(crate) fn within<T: Send>(process: u32, what: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+pub fn within<T: Send>(process: u32, what: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     if of(process) == of(std::process::id()) {
         return what();
     }
@@ -37,19 +37,19 @@ pub(crate) fn within<T: Send>(process: u32, what: impl FnOnce() -> io::Result<T>
 }
 
 /// Whether a file shows one network namespace only: that of the process that reads it.
-pub(crate) fn is_of_one(path: impl AsRef<Path>) -> bool {
+pub fn is_of_one(path: impl AsRef<Path>) -> bool {
     let path = path.as_ref();
     ["/sys/class/net", "/proc/net", "/proc/sys/net"].iter().any(|folder| path.starts_with(folder))
 }
 
 /// The probes that read such a file, as the user gave them.
-pub(crate) fn flags_of_one(probes: &[Probe]) -> impl Iterator<Item = String> + '_ {
+pub fn flags_of_one(probes: &[Probe]) -> impl Iterator<Item = String> + '_ {
     let of_one = |probe: &&Probe| matches!(&probe.place, Place::File { path, .. } if is_of_one(path));
     probes.iter().filter(of_one).map(|probe| format!("--probe {}", probe.descriptor.name))
 }
 
 /// The caveat that `what` (counters or settings, in words) is that of iotoll's own namespace, if `command` was seen in another one.
-pub(crate) fn caveat(what: &[String], command: &[String], seen: bool) -> Option<Warning> {
+pub fn caveat(what: &[String], command: &[String], seen: bool) -> Option<Warning> {
     if what.is_empty() || !seen {
         return None;
     }

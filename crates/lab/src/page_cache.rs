@@ -22,10 +22,10 @@ const CHUNK: usize = 1 << 20;
 
 /// The files that jobs use through the page cache, each with the parts in use: sorted, without overlap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct CachedFiles(BTreeMap<PathBuf, Vec<Span>>);
+pub struct CachedFiles(BTreeMap<PathBuf, Vec<Span>>);
 
 /// Receives the progress of reading: path, bytes done, bytes in total. Returning `false` ends it.
-pub(crate) type ReadProgress<'a> = &'a mut dyn FnMut(&Path, u64, u64) -> bool;
+pub type ReadProgress<'a> = &'a mut dyn FnMut(&Path, u64, u64) -> bool;
 
 impl CachedFiles {
     /// The files of these copies. Block devices count; other special files have no page cache.
@@ -178,12 +178,12 @@ const MOST_PROCESSES: usize = 256;
 
 /// Bytes read from storage for this process and the children that it waited for; `None` if the kernel does not report
 /// it.
-pub(crate) fn own_storage_read() -> Option<Bytes> {
+pub fn own_storage_read() -> Option<Bytes> {
     of_lines(&fs::read_to_string("/proc/self/io").ok()?, "read_bytes").map(Bytes)
 }
 
 /// The same for another process.
-pub(crate) fn storage_read_of(process: u32) -> Option<Bytes> {
+pub fn storage_read_of(process: u32) -> Option<Bytes> {
     of_lines(&fs::read_to_string(format!("/proc/{process}/io")).ok()?, "read_bytes").map(Bytes)
 }
 

@@ -16,7 +16,7 @@ use sys::schedule::{allowed_cpus, allowed_cpus_of, online_cpus, pin_to};
 
 /// The CPUs of each thread of the workload.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Placing {
+pub struct Placing {
     /// Of the first thread, the second…, then repeated from the start; empty without `--place`.
     of_threads: Vec<Vec<u32>>,
 }
@@ -187,12 +187,12 @@ fn cpu_of(addresses: &[Address]) -> Option<u32> {
 }
 
 /// Where the servers of jobs listen, if they are on this machine.
-pub(crate) fn servers_of<'a>(jobs: impl IntoIterator<Item = &'a JobPlan>) -> Vec<Address> {
+pub fn servers_of<'a>(jobs: impl IntoIterator<Item = &'a JobPlan>) -> Vec<Address> {
     jobs.into_iter().filter_map(|job| local(job.path.uri.as_deref()?)).collect()
 }
 
 /// Where the servers of a command listen, as far as its words show: URIs, and all numbers that can be ports.
-pub(crate) fn servers_named(words: &[String]) -> Vec<Address> {
+pub fn servers_named(words: &[String]) -> Vec<Address> {
     // The default port of iperf3, which users leave out.
     let usual = words.iter().any(|word| word.rsplit('/').next() == Some("iperf3")).then_some(Address::Port(5201));
     let named = words.iter().flat_map(|word| {
@@ -220,7 +220,7 @@ fn local(uri: &str) -> Option<Address> {
 ///
 /// # Errors
 /// When this thread may not use them; `what` did not run then.
-pub(crate) fn pinned<T>(cpus: &[u32], what: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+pub fn pinned<T>(cpus: &[u32], what: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     if cpus.is_empty() {
         return what();
     }

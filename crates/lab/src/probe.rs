@@ -83,7 +83,7 @@ impl ProbeSet {
     }
 
     /// The number of probes.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.probes.len()
     }
 
@@ -100,7 +100,7 @@ impl ProbeSet {
 
     /// Reads the current values into `values`, which has a place for each probe. Does not allocate, unless a file has grown
     /// to more than twice its size.
-    pub(crate) fn read_into(&mut self, values: &mut [Option<f64>]) {
+    pub fn read_into(&mut self, values: &mut [Option<f64>]) {
         values.fill(None);
         for source in &mut self.sources {
             source.read(&self.probes, values);

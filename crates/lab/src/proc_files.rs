@@ -12,29 +12,29 @@ const PF_KTHREAD: u64 = 0x0020_0000;
 const PF_EXITING: u64 = 0x4;
 
 /// Entries of a directory whose names are numbers: processes, threads, interrupts.
-pub(crate) fn numbered(directory: &Path) -> Vec<u32> {
+pub fn numbered(directory: &Path) -> Vec<u32> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
 /// A process number in the form that rustix passes to the kernel; `None` for what is no process, 0 among them.
-pub(crate) fn pid(process: u32) -> Option<Pid> {
+pub fn pid(process: u32) -> Option<Pid> {
     i32::try_from(process).ok().and_then(Pid::from_raw)
 }
 
 /// Directory of the threads of a process.
-pub(crate) fn tasks_of(process: u32) -> PathBuf {
+pub fn tasks_of(process: u32) -> PathBuf {
     PathBuf::from(format!("/proc/{process}/task"))
 }
 
 /// The processes that a thread has started, where the kernel lists them (CONFIG_PROC_CHILDREN).
-pub(crate) fn children_of(process: u32, thread: u32) -> Vec<u32> {
+pub fn children_of(process: u32, thread: u32) -> Vec<u32> {
     let text = fs::read_to_string(tasks_of(process).join(format!("{thread}/children"))).unwrap_or_default();
     text.split_whitespace().filter_map(|child| child.parse().ok()).collect()
 }
 
 /// The inodes of the sockets of a process.
-pub(crate) fn sockets_of(process: u32) -> Vec<u64> {
+pub fn sockets_of(process: u32) -> Vec<u64> {
     let open = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
     // `socket:[17]`
     let inode = |target: &str| target.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok();
@@ -42,20 +42,20 @@ pub(crate) fn sockets_of(process: u32) -> Vec<u64> {
 }
 
 /// A number of a table with a line of names and a line of values, both beginning with `prefix`.
-pub(crate) fn of_table(text: &str, prefix: &str, name: &str) -> Option<u64> {
+pub fn of_table(text: &str, prefix: &str, name: &str) -> Option<u64> {
     let mut lines = text.lines().filter(|line| line.starts_with(prefix));
     let place = lines.next()?.split_whitespace().position(|word| word == name)?;
     lines.next()?.split_whitespace().nth(place)?.parse().ok()
 }
 
 /// A number of a list of names with a colon and values.
-pub(crate) fn of_lines(text: &str, name: &str) -> Option<u64> {
+pub fn of_lines(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     line?.split_whitespace().next()?.parse().ok()
 }
 
 /// A number of a list of names and values.
-pub(crate) fn of_list(text: &str, name: &str) -> Option<u64> {
+pub fn of_list(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find(|line| line.split_whitespace().next() == Some(name))?;
     line.split_whitespace().nth(1)?.parse().ok()
 }

@@ -1,8 +1,7 @@
 //! Progress of a measurement, for an observer that shows it.
 
 use crate::watch::Step;
-use model::blast::plan::Point;
-use model::comparison::study::Standing;
+use model::experiment::Standing;
 use std::path::Path;
 use std::time::Duration;
 
@@ -52,14 +51,14 @@ pub enum Progress<'a> {
     /// After the last of these, a round was completed that says where the difference is.
     Explaining { rounds: usize, elapsed: Duration, of: Duration },
     /// A point of a blast was measured, after this many rounds.
-    Packets { rounds: u32, of: u32, point: Point, delivered_per_second: f64 },
+    Packets { rounds: u32, of: u32, point: &'a str, delivered_per_second: f64 },
 }
 
 /// Receives the progress of a measurement, several times a second.
 pub type Observer<'a> = &'a mut dyn FnMut(Progress);
 
 /// I/Os per second in the latest window.
-pub(crate) fn iops(step: &Step) -> Option<f64> {
+pub fn iops(step: &Step) -> Option<f64> {
     let (before, after) = step.window;
     let seconds = after.at_nanos.since(before.at_nanos).seconds();
     let ios = after.done?.ios.saturating_sub(before.done?.ios);

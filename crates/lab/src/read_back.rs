@@ -18,7 +18,7 @@ const BATCH: usize = 4096;
 
 /// Reads back what each copy has written, all at the same time as they wrote it. Adds to their records, and returns the
 /// first failure.
-pub(crate) fn all(
+pub fn all(
     left: Vec<Left>,
     copies: &[JobCopy],
     clock: Hertz,

@@ -20,7 +20,7 @@ pub struct Replays(BTreeMap<(usize, usize, u32), Arc<Replay>>);
 
 impl Replays {
     /// The trace of a copy of a job, if it replays one.
-    pub(crate) fn of(&self, phase: usize, job: usize, copy: u32) -> Option<Arc<Replay>> {
+    pub fn of(&self, phase: usize, job: usize, copy: u32) -> Option<Arc<Replay>> {
         self.0.get(&(phase, job, copy)).cloned()
     }
 }

@@ -13,7 +13,6 @@ use crate::interruption::{Interruption, WaitLimit};
 use crate::placing;
 use model::placement::Place;
 use model::plan::service::{Address, Service};
-use model::record::Outcome;
 use running::Running;
 use std::collections::BTreeMap;
 use std::fs::DirBuilder;
@@ -59,7 +58,7 @@ pub(crate) fn make_folders(settings: &ServiceSettings) -> Result<Option<OwnFolde
 
 /// Running services, ended on drop.
 #[derive(Debug, Default)]
-pub(crate) struct Services {
+pub struct Services {
     running: Vec<Running>,
     /// With the CPUs that they are pinned to.
     pub started: Vec<Service>,
@@ -126,21 +125,14 @@ impl Services {
         Ok(())
     }
 
-    /// Ends them and returns the measurement. It has failed if one of them exited before.
+    /// Ends them, after a measurement that went well or did not.
     ///
     /// # Errors
-    /// When a service exited and nothing was measured; otherwise the error of `measured`.
-    pub fn conclude<T>(&mut self, mut measured: Result<T>, outcome: impl Fn(&mut T) -> &mut Outcome) -> Result<T> {
-        let well = measured.as_mut().is_ok_and(|done| *outcome(done) == Outcome::Completed);
+    /// When one of them exited before, or cannot be ended.
+    pub fn conclude(&mut self, well: bool) -> Result<()> {
         let death = self.death(if well { Duration::ZERO } else { DEATH_IS_KNOWN });
         let ended = end(&mut self.running, &self.interruption);
-        if let Some(error) = death.or(ended.err()) {
-            match &mut measured {
-                Ok(done) => *outcome(done) = Outcome::Failed(error.to_string()),
-                Err(_) => return Err(error),
-            }
-        }
-        measured
+        death.map_or(ended, Err)
     }
 
     /// The error of a service that has exited by itself, or does so within this time.

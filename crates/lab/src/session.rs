@@ -20,10 +20,10 @@ use crate::shell;
 use crate::store::Saver;
 use crate::whereabouts::servers::Address;
 use crate::workload::target::Created;
-use model::envelope::{Envelope, Kind};
 use model::events::Wanted;
 use model::experiment;
 use model::experiment::Cell;
+use model::kind::{Envelope, Kind};
 use model::origin::CommandLine;
 use model::placement::Place;
 use model::probe::Probe;
@@ -65,14 +65,14 @@ pub struct Settings {
 
 /// The surroundings of a measurement. If it is dropped before it is closed, everything is put back all the same; the fields are in the
 /// order in which that happens.
-pub(crate) struct Session<'a> {
-    pub(crate) settings: &'a Settings,
-    pub(crate) placing: Placing,
-    pub(crate) calibration: Calibration,
+pub struct Session<'a> {
+    pub settings: &'a Settings,
+    pub placing: Placing,
+    pub calibration: Calibration,
     /// Seconds since 1970.
     started: f64,
-    pub(crate) services: Services,
-    pub(crate) around: Around,
+    pub services: Services,
+    pub around: Around,
     folders: Option<OwnFolder>,
 }
 
@@ -81,7 +81,7 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// When something cannot be set up or started; all is put back then.
-    pub(crate) fn open(settings: &'a Settings, servers: &[Address], starting: &mut dyn FnMut(&str)) -> Result<Self> {
+    pub fn open(settings: &'a Settings, servers: &[Address], starting: &mut dyn FnMut(&str)) -> Result<Self> {
         sys::process::raise_open_file_limit();
         let (calibration, started) = (Calibration::begin(), host::now());
         let (place, interruption) = (settings.place.as_ref(), &settings.interruption);
@@ -98,52 +98,50 @@ impl<'a> Session<'a> {
 
     /// Ends it. Files that were made stay if the measurement was completed; they go before cleanup, which may unmount what they are on.
     ///
-    /// # Errors
-    /// That of `measured`, or of a service that exited before anything was measured. A later failure is in the outcome.
-    pub(crate) fn close<M>(
-        mut self,
-        measured: Result<M>,
-        created: &Created,
-        outcome: impl Fn(&mut M) -> &mut Outcome,
-    ) -> Result<M> {
-        let mut measured = self.services.conclude(measured, &outcome);
-        match measured.as_mut().map(&outcome) {
+    /// A failure on the way is the outcome of what was measured. If nothing was, a service that exited is the error.
+    pub fn close(mut self, mut measured: Result<&mut Outcome, &mut Error>, created: &Created) {
+        let ended = self.services.conclude(matches!(measured, Ok(Outcome::Completed)));
+        match (ended, &mut measured) {
+            (Ok(()), _) => {}
+            (Err(error), Ok(outcome)) => **outcome = Outcome::Failed(error.to_string()),
+            (Err(error), Err(earlier)) => **earlier = error,
+        }
+        match measured {
             Ok(Outcome::Completed) => created.keep(),
             Ok(_) | Err(_) => created.undo(),
         }
-        let mut done = measured?;
+        let Ok(outcome) = measured else { return };
         if let Err(error) = self.around.clean_up().and_then(|()| self.folders.map_or(Ok(()), OwnFolder::close)) {
-            note_failure(outcome(&mut done), &error);
+            note_failure(outcome, &error);
         }
-        Ok(done)
     }
 
     /// The same, and saves the end of the record as its last line.
-    ///
-    /// # Errors
-    /// Likewise.
-    pub(crate) fn close_with_end<R, E: Serialize>(
+    pub fn close_with_end<E: Serialize>(
         self,
-        measured: Result<(R, E)>,
+        measured: Result<&mut E, &mut Error>,
         created: &Created,
         outcome: impl Fn(&mut E) -> &mut Outcome,
-    ) -> Result<(R, E)> {
+    ) {
         let saver = &self.settings.saver;
-        let (record, mut end) = self.close(measured, created, |done| outcome(&mut done.1))?;
+        let end = match measured {
+            Ok(end) => end,
+            Err(error) => return self.close(Err(error), created),
+        };
+        self.close(Ok(outcome(end)), created);
         // What was measured is on disk and is shown; only that it ended well is not there.
-        if let Err(error) = saver.append("end", &end)
-            && *outcome(&mut end) == Outcome::Completed
+        if let Err(error) = saver.append("end", end)
+            && *outcome(end) == Outcome::Completed
         {
-            *outcome(&mut end) = Outcome::Failed(error.to_string());
+            *outcome(end) = Outcome::Failed(error.to_string());
         }
-        Ok((record, end))
     }
 
     /// Opens the meters, with the probes that are read beside them.
     ///
     /// # Errors
     /// Refused, when a probe cannot be read; or no reader of meters can be started.
-    pub(crate) fn meters(&self) -> Result<MeterSet> {
+    pub fn meters(&self) -> Result<MeterSet> {
         self.meters_by(MeterSet::open)?.counting(self.settings.events.as_deref())
     }
 
@@ -151,7 +149,7 @@ impl<'a> Session<'a> {
     ///
     /// # Errors
     /// Likewise.
-    pub(crate) fn meters_of_rounds(&self) -> Result<MeterSet> {
+    pub fn meters_of_rounds(&self) -> Result<MeterSet> {
         self.meters_by(MeterSet::open_for_rounds)
     }
 
@@ -164,29 +162,29 @@ impl<'a> Session<'a> {
         Ok(meters)
     }
 
-    pub(crate) fn interrupted(&self) -> bool {
+    pub fn interrupted(&self) -> bool {
         self.settings.interruption.is_requested()
     }
 
     /// The first line of a record.
-    pub(crate) fn envelope(&self, kind: Kind) -> Envelope {
+    pub fn envelope(&self, kind: Kind) -> Envelope {
         Envelope::new(kind, self.started, self.settings.command_line.clone())
     }
 
     /// Rate of the time-stamp counter since the session began.
-    pub(crate) fn clock(&self) -> Hertz {
+    pub fn clock(&self) -> Hertz {
         Hertz(self.calibration.end().0)
     }
 
     /// The machine, with what holds the files of the workload.
-    pub(crate) fn host(&self, storage: Vec<Storage>) -> Host {
+    pub fn host(&self, storage: Vec<Storage>) -> Host {
         let (hertz, source) = self.calibration.end();
         host::with_storage(storage, hertz, &source)
     }
 }
 
 /// The outcome of a measurement that this error ends early.
-pub(crate) fn outcome_of(error: &Error) -> Outcome {
+pub fn outcome_of(error: &Error) -> Outcome {
     match error {
         Error::Interrupted(_) => Outcome::Interrupted,
         error => Outcome::Failed(error.to_string()),
@@ -194,7 +192,7 @@ pub(crate) fn outcome_of(error: &Error) -> Outcome {
 }
 
 /// Notes a failure that comes after others.
-pub(crate) fn note_failure(outcome: &mut Outcome, error: &Error) {
+pub fn note_failure(outcome: &mut Outcome, error: &Error) {
     let error = error.to_string();
     *outcome = match std::mem::replace(outcome, Outcome::Completed) {
         // Tried again, and failed in the same way.
@@ -205,7 +203,7 @@ pub(crate) fn note_failure(outcome: &mut Outcome, error: &Error) {
 }
 
 /// A measurement whose setup has run. Its cleanup runs at the end, on drop, or when this process is killed.
-pub(crate) struct Around {
+pub struct Around {
     plan: experiment::Around,
     limit: WaitLimit,
     processes: Processes,

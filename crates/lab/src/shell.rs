@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Our standard error, as the standard output of a command.
-pub(crate) fn our_stderr() -> Stdio {
+pub fn our_stderr() -> Stdio {
     std::io::stderr().as_fd().try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from)
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn scratch() -> std::io::Result<(File, File)> {
 }
 
 /// The last line of a command's output that says something.
-pub(crate) fn last_line(file: &mut File) -> Option<String> {
+pub fn last_line(file: &mut File) -> Option<String> {
     text(file).lines().rfind(|line| !line.trim().is_empty()).map(str::to_owned)
 }
 
@@ -97,7 +97,7 @@ fn text(file: &mut File) -> String {
 }
 
 /// A line cut to fit into a message.
-pub(crate) fn short(line: &str) -> String {
+pub fn short(line: &str) -> String {
     const MOST: usize = 200;
     let begin: String = line.chars().take(MOST).collect();
     if begin.len() < line.len() { begin + "…" } else { begin }

@@ -5,7 +5,7 @@ mod file;
 use crate::calibration::Calibration;
 use crate::error::{Error, Result};
 use crate::watch::Step;
-use model::envelope::Envelope;
+use model::kind::Envelope;
 use model::record::lines::Windows;
 use model::record::{Record, Snapshot};
 use rustix::fs::Access;
@@ -18,7 +18,7 @@ use std::time::{Duration, SystemTime};
 
 use file::ENVELOPE;
 pub(crate) use file::RecordFile;
-pub use file::{kind_at, load, load_earlier, load_to_show};
+pub use file::{envelope_at, load, load_earlier, load_to_show};
 
 /// File name of a record in its folder.
 pub const RECORD: &str = "record.jsonl";
@@ -252,13 +252,13 @@ impl Saver {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub(crate) fn append_unsynced(&self, key: &str, line: &impl Serialize) -> Result<()> {
+    pub fn append_unsynced(&self, key: &str, line: &impl Serialize) -> Result<()> {
         self.growing().map_or(Ok(()), |mut growing| growing.file.append(key, line, false))
     }
 
     /// Begins a record that the complete one will replace. Without space there is no growing record; saving the complete one
     /// reports the error.
-    pub(crate) fn begin_growing(&self, record: &Record) {
+    pub fn begin_growing(&self, record: &Record) {
         let Some(mut growing) = self.growing() else { return };
         let begun = growing.file.append(ENVELOPE, &record.envelope, false);
         growing.whole = begun.and_then(|()| growing.file.append("begun", record, false)).is_ok();
@@ -268,7 +268,7 @@ impl Saver {
     }
 
     /// Adds what was measured to such a record, if there is one.
-    pub(crate) fn grow<L: Serialize>(&self, key: &str, line: impl FnOnce() -> L) {
+    pub fn grow<L: Serialize>(&self, key: &str, line: impl FnOnce() -> L) {
         let Some(mut growing) = self.growing().filter(|growing| growing.whole) else { return };
         growing.whole = growing.file.append(key, &line(), false).is_ok();
     }
@@ -280,7 +280,7 @@ impl Saver {
 
 /// Saves the windows of an execution while it runs.
 #[derive(Debug)]
-pub(crate) struct GrowingWindows {
+pub struct GrowingWindows {
     saver: Saver,
     phase: usize,
     calibration: Calibration,
@@ -293,12 +293,12 @@ pub(crate) struct GrowingWindows {
 
 impl GrowingWindows {
     /// Those of a phase.
-    pub(crate) fn new(saver: &Saver, phase: usize, calibration: Calibration) -> Self {
+    pub fn new(saver: &Saver, phase: usize, calibration: Calibration) -> Self {
         Self { saver: saver.clone(), phase, calibration, snapshots: Vec::new(), begun: false, written: Duration::ZERO }
     }
 
     /// Keeps a window that has ended. Not each is written at once: formatting them takes time on a CPU of the workload.
-    pub(crate) fn keep(&mut self, step: &Step) {
+    pub fn keep(&mut self, step: &Step) {
         const PAUSE: Duration = Duration::from_secs(1);
         if self.saver.0.is_none() {
             return;

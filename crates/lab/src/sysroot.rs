@@ -65,7 +65,7 @@ impl Sysroot {
 }
 
 /// The names in a folder, sorted; none if it does not exist.
-pub(crate) fn names(folder: &Path) -> Vec<String> {
+pub fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut names: Vec<_> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     names.sort();

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// The switches of all arms.
-pub(crate) struct Toggles {
+pub struct Toggles {
     /// Original value of each file.
     found: Vec<SettingFile>,
     /// Other files that the kernel changes with them, and their original values.
@@ -343,7 +343,7 @@ fn paths(settings: &[Setting]) -> Vec<PathBuf> {
 }
 
 /// The measurement, if switching off succeeded too; otherwise all errors.
-pub(crate) fn and_left<T>(measured: Result<T>, left: Result<()>) -> Result<T> {
+pub fn and_left<T>(measured: Result<T>, left: Result<()>) -> Result<T> {
     match (measured, left) {
         (Ok(measured), Ok(())) => Ok(measured),
         (Err(error), Ok(())) | (Ok(_), Err(error)) => Err(error),

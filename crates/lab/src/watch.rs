@@ -65,16 +65,7 @@ pub fn watch(meters: &mut MeterSet, subject: &mut dyn Subject) -> Stretch {
     // Real-time priority, so that a boundary does not wait behind the workload. Without the permission a boundary comes
     // later, and its time stamps show it; children run with ordinary priority. Only while watching: laying out files
     // and studying take long and must not keep other processes from a CPU.
-    within_class(Class::Watching, |real_time| {
-        let mut stretch = watch_at_once(meters, subject);
-        if let Some(starved) = &mut stretch.starved {
-            starved.priority = real_time.then(|| WATCHING.into());
-        }
-        stretch
-    })
-}
-
-fn watch_at_once(meters: &mut MeterSet, subject: &mut dyn Subject) -> Stretch {
+    let real_time = within_class(Class::Watching);
     let mut rotation = Rotation::new(meters.windows());
     let mut stretch = Stretch::default();
     let started = Instant::now();
@@ -102,6 +93,9 @@ fn watch_at_once(meters: &mut MeterSet, subject: &mut dyn Subject) -> Stretch {
             subject.step(Step { elapsed: started.elapsed(), window: (before, after) });
         }
         if over {
+            if let Some(starved) = &mut stretch.starved {
+                starved.priority = real_time.map(|_| WATCHING.into());
+            }
             return stretch;
         }
     }

@@ -7,7 +7,7 @@
 //! Zen 3). All of this stops after [`MOST`], and continues with the remaining threads at the next boundary.
 
 mod peers;
-pub(crate) mod servers;
+pub mod servers;
 mod thread;
 
 use crate::proc_files::{numbered, tasks_of};
@@ -27,7 +27,7 @@ const MOST_THREADS: usize = 64;
 const ONE_BY_ONE: usize = 16;
 
 /// The threads of the workload.
-pub(crate) enum Workload {
+pub enum Workload {
     /// Threads of this process.
     Threads(BTreeSet<u32>),
     /// A command with all its descendants, once it is started.
@@ -35,7 +35,7 @@ pub(crate) enum Workload {
 }
 
 /// The watched threads, and the last reading of each.
-pub(crate) struct PlacementWatch {
+pub struct PlacementWatch {
     workload: Workload,
     threads: BTreeMap<(u32, u32), Thread>,
     peers: Peers,
@@ -172,7 +172,7 @@ pub(crate) fn processes() -> Vec<u32> {
 }
 
 /// CPU time of each thread of these processes, by process and thread, in nanoseconds.
-pub(crate) fn thread_times(processes: &[u32]) -> BTreeMap<(u32, u32), u64> {
+pub fn thread_times(processes: &[u32]) -> BTreeMap<(u32, u32), u64> {
     let threads = processes.iter().flat_map(|process| {
         let threads = numbered(&tasks_of(*process)).into_iter();
         threads.map(move |thread| (*process, thread))
@@ -181,7 +181,7 @@ pub(crate) fn thread_times(processes: &[u32]) -> BTreeMap<(u32, u32), u64> {
 }
 
 /// Lists the busiest threads individually and sums the others by name and CPU.
-pub(crate) fn summed(mut ran: Vec<RanOn>) -> Vec<RanOn> {
+pub fn summed(mut ran: Vec<RanOn>) -> Vec<RanOn> {
     ran.retain(|ran| ran.nanos > Nanos(0));
     ran.sort_by_key(|ran| std::cmp::Reverse(ran.nanos));
     for one in ran.split_off(ran.len().min(ONE_BY_ONE)) {

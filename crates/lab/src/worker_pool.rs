@@ -44,7 +44,7 @@ struct Job {
 }
 
 /// What a worker leaves.
-pub(crate) struct Left {
+pub struct Left {
     pub record: JobRecord,
     /// What is to be read back.
     pub written: Option<Written>,
@@ -61,7 +61,7 @@ pub struct WorkerPool {
     begin: Arc<OnceLock<()>>,
     release: Arc<OnceLock<()>>,
     news: Receiver<News>,
-    pub(crate) live: Vec<Arc<LiveCounters>>,
+    pub live: Vec<Arc<LiveCounters>>,
     clocks: Arc<Mutex<Vec<(u32, ThreadClock)>>>,
     threads: Vec<JoinHandle<Left>>,
     working: usize,
@@ -71,13 +71,13 @@ pub struct WorkerPool {
 }
 
 /// What the workers leave.
-pub(crate) struct Joined {
+pub struct Joined {
     /// Each with what is to be read back, and its log.
-    pub(crate) records: Vec<Left>,
+    pub records: Vec<Left>,
     /// The first failure.
-    pub(crate) failure: Option<Error>,
+    pub failure: Option<Error>,
     /// When the last worker ended.
-    pub(crate) ended: Option<Nanos>,
+    pub ended: Option<Nanos>,
 }
 
 impl WorkerPool {
@@ -86,7 +86,7 @@ impl WorkerPool {
     ///
     /// # Errors
     /// When an engine cannot be opened; the other workers have ended by then.
-    pub(crate) fn start(
+    pub fn start(
         copies: &[JobCopy],
         placing: &Placing,
         clock: Hertz,
@@ -257,12 +257,12 @@ impl WorkerPool {
     }
 
     /// Whose the tasks of this process are.
-    pub(crate) fn owners(&self) -> Owners {
+    pub fn owners(&self) -> Owners {
         Owners { workers: self.thread_ids(), ..Owners::default() }
     }
 
     /// Ends the threads and collects what they leave.
-    pub(crate) fn join(mut self) -> Joined {
+    pub fn join(mut self) -> Joined {
         self.end();
         let records = self.threads.drain(..).filter_map(|thread| thread.join().ok()).collect();
         Joined { records, failure: self.failure.take(), ended: self.ended }
@@ -324,12 +324,7 @@ impl Work for WorkerPool {
 }
 
 /// A worker for a copy of a job: its requests are generated, but nothing is opened yet.
-pub(crate) fn build_worker(
-    copy: &JobCopy,
-    live: Arc<LiveCounters>,
-    control: Arc<Control>,
-    clock: Hertz,
-) -> Result<Worker> {
+pub fn build_worker(copy: &JobCopy, live: Arc<LiveCounters>, control: Arc<Control>, clock: Hertz) -> Result<Worker> {
     let plan = copy.plan;
     let spans: Vec<_> = copy.targets.iter().map(|target| target.span).collect();
     // What a trace has is not drawn, and its files may have any length.
@@ -349,7 +344,7 @@ pub(crate) fn build_worker(
 }
 
 /// Opens a copy's engine in this thread, which becomes its worker, and passes it to `work`.
-pub(crate) fn with_engine<T>(copy: &JobCopy, work: impl FnOnce(&mut engine::OpenEngine) -> Result<T>) -> Result<T> {
+pub fn with_engine<T>(copy: &JobCopy, work: impl FnOnce(&mut engine::OpenEngine) -> Result<T>) -> Result<T> {
     let plan = copy.plan;
     // Locked until the work is done.
     let _locked = set_up_thread(plan)?;

@@ -25,5 +25,5 @@ pub struct JobCopy<'a> {
     pub number: u32,
     pub targets: Vec<Target>,
     /// The trace that it replays, if it does.
-    pub(crate) replay: Option<Arc<Replay>>,
+    pub replay: Option<Arc<Replay>>,
 }

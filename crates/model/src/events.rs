@@ -209,7 +209,7 @@ impl Events {
 
     /// Caveats of events that the user asked for and that were not counted. Without the right the default ones are left out, as the
     /// accounts are, whose reason is shown. `reasons` say why there are none.
-    pub(crate) fn shortfalls<'a>(&self, reasons: impl Iterator<Item = &'a String>) -> Vec<Warning> {
+    pub fn shortfalls<'a>(&self, reasons: impl Iterator<Item = &'a String>) -> Vec<Warning> {
         let mut found = Vec::new();
         if self.asked {
             for reason in reasons {

@@ -26,6 +26,20 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 pub use work_counter::WorkCounter;
 
+/// The comparison that is furthest from the wanted precision.
+#[derive(Clone, Copy, Debug)]
+pub struct Standing {
+    pub metric: Metric,
+    /// The change so far: candidate ÷ baseline − 1.
+    pub change: f64,
+    /// The half-width that the stopping rule uses, as a fraction.
+    pub half_width: f64,
+    /// The half-width at which the experiment ends, as a fraction.
+    pub wanted: f64,
+    /// Whether every comparison is precise enough.
+    pub precise: bool,
+}
+
 /// A resolved experiment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Experiment {

@@ -52,7 +52,7 @@ impl ExperimentKind {
     ///
     /// # Errors
     /// One line: what is wrong and where, or of another kind the command that runs the file.
-    pub(crate) fn parse<T: DeserializeOwned>(self, name: &str, text: &str) -> Result<T, String> {
+    pub fn parse<T: DeserializeOwned>(self, name: &str, text: &str) -> Result<T, String> {
         let kind = Self::of(name, text)?;
         if kind == self {
             return toml_file::parse(name, text);
@@ -90,14 +90,5 @@ mod tests {
             unknown,
             "x.toml: kind = \"ftq\": there is no such kind of experiment; expected compare, guest or blast"
         );
-    }
-
-    /// `iotoll run FILE` runs any of them.
-    #[test]
-    fn every_experiment_of_the_repository_names_its_kind() {
-        for (name, _, text) in toml_file::experiments() {
-            assert!(toml_file::kind(&text).is_some(), "{name}");
-            ExperimentKind::of(&name, &text).unwrap();
-        }
     }
 }

@@ -7,18 +7,17 @@ mod accounts;
 mod events;
 mod functions;
 
-pub(crate) use accounts::reason;
+pub use accounts::reason;
 pub use accounts::{AccountChange, ExplainedFinding};
 pub use events::EventChange;
 pub use functions::{StackChange, SymbolChange};
 
 use crate::events::{EventFinding, Events};
 use crate::experiment::{Metric, WorkCounter};
-use crate::measured::Rounds;
 use crate::record::{Host, IoInterval, Snapshot};
 use crate::slice::rounds::{Choice, MeasuredSlices};
-use crate::slice::{RoundRecord, SliceReading, SliceRecord, is_uncounted};
-use crate::stats::log_ratio::arms;
+use crate::slice::{RoundRecord, Rounds, SliceReading, SliceRecord, is_uncounted};
+use crate::stats::ratio::arms;
 use crate::stats::{Estimate, Neighbours, Pair, PairedRound, confidence_of_each, difference, ratio_of_sums};
 use crate::study::windows::io_seconds;
 use crate::unit::Nanos;
@@ -42,7 +41,7 @@ pub const FEWEST_ROUNDS: usize = 3;
 
 /// The explaining rounds of a record, and what their slices are of.
 #[derive(Clone, Copy)]
-pub(crate) struct ExplainingRounds<'a> {
+pub struct ExplainingRounds<'a> {
     pub cases: usize,
     pub host: &'a Host,
     pub counter: Option<&'a WorkCounter>,

@@ -71,7 +71,7 @@ struct Effect<'a> {
 }
 
 /// The caveats about limits that the load reached in some of these windows, which are in spans of time; `called` is what they are called.
-pub(crate) fn caveats<'a>(spans: impl Iterator<Item = Vec<LimitWindow<'a>>>, called: &str) -> Vec<Warning> {
+pub fn caveats<'a>(spans: impl Iterator<Item = Vec<LimitWindow<'a>>>, called: &str) -> Vec<Warning> {
     let mut effects: Vec<Effect> = Vec::new();
     for span in spans {
         let mut last: &[GroupLimit] = &[];

@@ -1,13 +1,8 @@
-//! What every record can do, whatever its kind, and what every finding begins with.
+//! What every record can do, whatever its kind, the first line of every record, and what every finding begins with.
 
-use crate::blast::BlastFinding;
-use crate::comparison::CompareFinding;
-use crate::envelope::{Envelope, Kind};
 use crate::finding::RunFinding;
-use crate::ftq::FtqFinding;
-use crate::guest::GuestFinding;
 use crate::limit::{Limit, LimitFinding, Quantity};
-use crate::origin::Origin;
+use crate::origin::{CommandLine, Origin};
 use crate::plan::service::Service;
 use crate::record::{Host, Outcome};
 use crate::stored::machine::Machine;
@@ -15,6 +10,66 @@ use crate::stored::{Stored, StoredFinding};
 use crate::warning::Warning;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+
+/// The schema name in the envelope of every record.
+pub const SCHEMA: &str = "iotoll.record/5";
+
+/// A kind of record: what its `Recorded` says of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Kind {
+    /// The name in the envelope.
+    pub name: &'static str,
+    /// The schema name in the JSON of its findings.
+    pub schema: &'static str,
+    /// The noun for messages: "a run".
+    pub noun: &'static str,
+    /// The commands that create it.
+    pub made_by: &'static str,
+    /// Increased when the meaning of a number changes. Records of another version are not shown as if they were of this
+    /// version.
+    pub method_version: u32,
+}
+
+/// The first line of every record: its kind, and which program measured it when.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Envelope {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// [`Kind`]: its name.
+    pub kind: String,
+    /// The method version of the [`Kind`], of the program that measured.
+    pub method_version: u32,
+    /// Version of the program that measured.
+    pub iotoll_version: String,
+    /// When the measurement began, in seconds since 1970.
+    pub started_unix_seconds: f64,
+    /// What was typed, and what it refers to.
+    #[serde(flatten)]
+    pub typed: CommandLine,
+}
+
+impl Envelope {
+    /// The envelope of a measurement that begins now.
+    pub fn new(kind: Kind, started_unix_seconds: f64, typed: impl Into<CommandLine>) -> Self {
+        Self {
+            schema: SCHEMA.to_owned(),
+            kind: kind.name.to_owned(),
+            method_version: kind.method_version,
+            iotoll_version: env!("CARGO_PKG_VERSION").to_owned(),
+            started_unix_seconds,
+            typed: typed.into(),
+        }
+    }
+
+    /// What a finding says about where it came from.
+    pub fn origin(&self) -> Origin {
+        Origin {
+            iotoll_version: Some(self.iotoll_version.clone()).filter(|version| !version.is_empty()),
+            inputs: self.typed.inputs.clone(),
+            variables: self.typed.variables.clone(),
+        }
+    }
+}
 
 /// A line that must not follow those before it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +81,7 @@ pub struct Misplaced {
 }
 
 /// Assembles a record of a header, which `begin` knows, and of lines after it, which `add` refuses with a reason.
-pub(crate) fn assembled<R: Recorded>(
+pub fn assembled<R: Recorded>(
     lines: Vec<R::Line>,
     begin: impl FnOnce(R::Line) -> Option<R>,
     mut add: impl FnMut(&mut R, R::Line) -> Result<(), String>,
@@ -34,7 +89,7 @@ pub(crate) fn assembled<R: Recorded>(
     let misplaced = |line, why| Misplaced { line, why };
     let mut lines = lines.into_iter();
     let first = lines.next().ok_or_else(|| misplaced(0, "is missing: nothing was measured".to_owned()))?;
-    let mut record = begin(first).ok_or_else(|| misplaced(0, format!("is not the header of {}", R::KIND.noun())))?;
+    let mut record = begin(first).ok_or_else(|| misplaced(0, format!("is not the header of {}", R::KIND.noun)))?;
     for (number, line) in (1..).zip(lines) {
         add(&mut record, line).map_err(|why| misplaced(number, why))?;
     }
@@ -62,6 +117,8 @@ pub trait Recorded: Sized {
     type Finding: AsRef<Head>;
     /// Whether limits can be on values: those of a comparison are on changes only.
     const HAS_VALUES: bool = true;
+    /// What else gives a change without an earlier record, or what can be limited instead of a change.
+    const INSTEAD: &'static str = "limit the value";
 
     /// Assembles a record from its lines. It may be incomplete, because the measurement may have been cut off after any
     /// line.
@@ -155,16 +212,16 @@ pub struct Head {
 
 impl Head {
     /// `end` is how the measurement ended, with the caveats by then; without it, it was cut off.
-    pub(crate) fn of(
+    pub fn of(
+        kind: Kind,
         envelope: &Envelope,
         title: impl Into<String>,
         (host, services): (&Host, &[Service]),
         end: Option<(&Outcome, &[Warning])>,
     ) -> Self {
-        let schema = Kind::named(&envelope.kind).map_or("", Kind::schema).to_owned();
         let (outcome, warnings) = end.unwrap_or((&Outcome::Interrupted, &[]));
         Self {
-            schema,
+            schema: kind.schema.to_owned(),
             method_version: envelope.method_version,
             title: title.into(),
             started_unix_seconds: envelope.started_unix_seconds,
@@ -180,15 +237,19 @@ impl Head {
     }
 }
 
+/// What `AsRef` of a finding's head is.
+#[macro_export]
 macro_rules! headed {
-    ($($finding:ty),* $(,)?) => { $(impl AsRef<Head> for $finding {
-        fn as_ref(&self) -> &Head {
-            &self.head
+    ($finding:ty) => {
+        impl AsRef<$crate::kind::Head> for $finding {
+            fn as_ref(&self) -> &$crate::kind::Head {
+                &self.head
+            }
         }
-    })* };
+    };
 }
 
-headed!(RunFinding, CompareFinding, GuestFinding, FtqFinding, BlastFinding);
+crate::headed!(RunFinding);
 
 /// The limits of a measurement of `plan`, with an earlier record or without.
 ///
@@ -200,13 +261,28 @@ pub fn limits<R: Recorded>(texts: &[String], plan: &R::Plan, stored: bool) -> Re
         let parse: fn(&str, &[Quantity]) -> _ = if R::HAS_VALUES { Limit::parse } else { Limit::parse_change };
         let limit = parse(text, &quantities)?;
         if limit.is_on_change() && !stored && !R::has_baseline(plan) {
-            let noun = R::KIND.noun();
             return Err(format!(
-                "'{text}': a change needs what it is measured against; give --stored with the record of {noun}{}",
-                if R::KIND == Kind::Guest { ", or several kernels" } else { ", or limit the value" }
+                "'{text}': a change needs what it is measured against; give --stored with the record of {}, or {}",
+                R::KIND.noun,
+                R::INSTEAD
             ));
         }
         Ok(limit)
     };
     texts.iter().map(limit).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::origin::Input;
+    use crate::record::Record;
+
+    #[test]
+    fn an_envelope_is_read_back() {
+        let inputs = vec![Input::new("j.fio", "[a]\nrw=read")];
+        let now = Envelope::new(Record::KIND, 1.0, CommandLine { inputs, ..CommandLine::default() });
+        let again: Envelope = serde_json::from_str(&serde_json::to_string(&now).unwrap()).unwrap();
+        assert_eq!(again, now);
+    }
 }

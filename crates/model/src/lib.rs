@@ -5,28 +5,18 @@
 //! record.
 
 pub mod account;
-pub mod blast;
-pub mod comparison;
-pub mod cost;
 pub mod doctor;
 pub mod elided_list;
-pub mod envelope;
 pub mod events;
 pub mod experiment;
 pub mod experiment_kind;
 pub mod explained;
 pub mod finding;
 pub mod fio_report;
-pub mod ftq;
 pub mod group_limit;
-pub mod guest;
-pub mod history;
-#[cfg(test)]
-mod hostile;
 pub mod injected;
 pub mod kind;
 pub mod limit;
-mod measured;
 pub mod meter;
 pub mod number;
 pub mod origin;
@@ -42,7 +32,7 @@ pub mod slice;
 pub mod storage;
 pub mod stored;
 pub mod study;
-mod toml_file;
+pub mod toml_file;
 pub mod unit;
 pub mod warning;
 

@@ -9,7 +9,7 @@ use crate::plan::value::Wrong;
 use crate::plan::{JobPlan, value};
 use crate::unit::Nanos;
 pub use finding::{CasePlacement, Mode, ModeFinding, PeerPlacement, PlacementFinding};
-pub(crate) use finding::{in_words, mend, two_rates};
+pub use finding::{in_words, mend, two_rates};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;

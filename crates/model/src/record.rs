@@ -8,9 +8,9 @@ mod job;
 pub mod lines;
 
 pub use crate::account::{Account, AccountKind, Accounts, TaskOwner, TaskTime, TaskTimes};
-use crate::envelope::Envelope;
 use crate::events::Events;
 use crate::group_limit::{Boundary, GroupLimit, LimitWindow};
+use crate::kind::Envelope;
 pub use crate::meter::{ByMeter, Count, Meter, MeterStatus, Selection};
 use crate::page_cache::CacheRecord;
 use crate::placement::{Place, Whereabouts};

@@ -1,7 +1,7 @@
 //! How the rate grows with the number of submitters.
 
 use crate::experiment::Metric;
-use crate::measured::Rounds;
+use crate::slice::Rounds;
 use crate::stats::Estimate;
 use crate::stats::curves::{FEWEST_POINTS, Place, Scalability, scalability};
 use serde::{Deserialize, Serialize};
@@ -37,7 +37,7 @@ pub struct ScalabilityFinding {
 }
 
 /// The law through the rates of cases with these numbers of submitters, without names. More than `cpus` do not enter the fit.
-pub(crate) fn scalability_of(points: &[(f64, usize)], sums: &Rounds, cpus: usize) -> ScalabilityFinding {
+pub fn scalability_of(points: &[(f64, usize)], sums: &Rounds, cpus: usize) -> ScalabilityFinding {
     let fits = |submitters: f64| submitters <= cpus as f64;
     let (inside, outside): (Vec<_>, Vec<_>) = points.iter().partition(|(submitters, _)| fits(*submitters));
     let point = |&(submitters, case): &(f64, usize)| Some((submitters, sums.pairs(Metric::Iops, case)?));

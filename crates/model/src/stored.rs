@@ -3,8 +3,8 @@
 //! The two were not measured side by side, so their difference contains everything that changed between the sessions,
 //! known or not. This module lists the known differences, for every kind of record.
 
-pub(crate) mod machine;
-pub(crate) mod work;
+pub mod machine;
+pub mod work;
 
 use crate::kind::{Head, Recorded};
 use crate::stats::Estimate;
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug)]
 pub struct Stored<R> {
     pub(crate) from: String,
-    pub(crate) record: R,
+    pub record: R,
 }
 
 impl<R> Stored<R> {
@@ -28,7 +28,7 @@ impl<R> Stored<R> {
 impl<R: Recorded> Stored<R> {
     /// Says in the head of a finding of `now` what is known to differ from this record, and which caveats change the meaning of the
     /// difference: another method, or different work.
-    pub(crate) fn stand_beside(&self, now: &R, differing_work: Vec<String>, head: &mut Head) {
+    pub fn stand_beside(&self, now: &R, differing_work: Vec<String>, head: &mut Head) {
         let (from, differs) = (self.from.clone(), self.record.differences(now));
         let started_unix_seconds = self.record.envelope().started_unix_seconds;
         head.stored = Some(StoredFinding { from, started_unix_seconds, differs });
@@ -63,7 +63,7 @@ pub struct StoredFinding {
 
 /// The change from `then` to `now`, whose errors are independent: the half-widths of their logarithms add as
 /// squares, separately for each side. `None` if one of the values is not positive.
-pub(crate) fn since(now: Estimate, then: Estimate) -> Option<Estimate> {
+pub fn since(now: Estimate, then: Estimate) -> Option<Estimate> {
     if now.value <= 0.0 || then.value <= 0.0 {
         return None;
     }

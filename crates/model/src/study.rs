@@ -2,23 +2,23 @@
 
 mod accounts;
 pub(crate) mod against_stored;
-pub(crate) mod caveats;
+pub mod caveats;
 pub(crate) mod events;
 mod job;
 pub(crate) mod limits;
 mod net;
 pub(crate) mod page_cache;
 pub(crate) mod phase;
-pub(crate) mod placement;
-pub(crate) mod probes;
+pub mod placement;
+pub mod probes;
 pub mod regimes;
 mod series;
 mod symbols;
-pub(crate) mod windows;
+pub mod windows;
 
 use crate::events::Events;
 use crate::finding::{MeterFinding, RunFinding};
-use crate::kind::Head;
+use crate::kind::{Head, Recorded};
 use crate::plan::JobPlan;
 use crate::record::{Host, MeterStatus, PhaseRecord, Record, Source};
 use crate::unit::Hertz;
@@ -29,6 +29,7 @@ pub fn study(record: &Record) -> RunFinding {
     let rates = BackgroundRates::new(&record.background, Context::of(&record.host));
     let mut finding = RunFinding {
         head: Head::of(
+            Record::KIND,
             &record.envelope,
             title(record),
             (&record.host, &record.services),
@@ -77,7 +78,7 @@ fn with_jobs(record: &Record) -> impl Iterator<Item = (&PhaseRecord, Option<&[Jo
 
 /// What all parts of the study need.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Context {
+pub struct Context {
     pub(crate) clock: Hertz,
     pub(crate) cpus: usize,
     /// Whether the CPU time of tasks includes stolen time.

@@ -28,32 +28,12 @@ pub(crate) fn check_syntax(name: &str, text: &str) -> Result<(), String> {
 }
 
 /// The kind of experiment that a text says it is. Read line by line, so that a mistake elsewhere in the file does not hide it.
-pub(crate) fn kind(text: &str) -> Option<&str> {
+pub fn kind(text: &str) -> Option<&str> {
     fn says(line: &str) -> Option<&str> {
         let (key, value) = line.split('#').next()?.split_once('=')?;
         (key.trim() == "kind").then(|| value.trim().trim_matches(['"', '\'']))
     }
     text.lines().find_map(says)
-}
-
-/// The experiment files of the repository: their paths, names and texts.
-#[cfg(test)]
-pub(crate) fn experiments() -> Vec<(String, String, String)> {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
-    let mut folders = vec![root.clone()];
-    let mut found = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "toml") {
-                let name = path.strip_prefix(&root).unwrap().display().to_string();
-                found.push((path.display().to_string(), name, std::fs::read_to_string(&path).unwrap()));
-            }
-        }
-    }
-    found
 }
 
 #[cfg(test)]

@@ -83,40 +83,11 @@ fn time(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::fixture;
 
     #[test]
     fn a_time_as_ctime_writes_it() {
         assert_eq!(time(1_795_777_194.8), "Fri Nov 27 10:59:54 2026");
         assert_eq!(time(0.0), "Thu Jan  1 00:00:00 1970");
         assert_eq!(time(f64::NAN), "");
-    }
-
-    #[test]
-    fn a_line_has_the_fields_of_version_3_without_devices() {
-        let mut run = fixture::named("psync_4k");
-        run.jobs.iter_mut().for_each(|job| job.name = "a;b".to_owned());
-        let text = terse(&run);
-        let fields: Vec<&str> = text.trim_end().split(';').collect();
-        assert_eq!(fields.len(), 121);
-        assert_eq!(fields.get(..5), Some(&["3", "fio-3.33", "a_b", "0", "0"][..]));
-        assert_eq!((fields[6], fields[7]), ("1137244", "284311"), "KiB per second, I/Os per second");
-        let [job] = run.jobs.as_mut_slice() else { panic!("one job") };
-        (job.mixed, job.read) = (Some(job.read.clone()), Default::default());
-        assert_eq!(terse(&run), text, "a sum stands in the place of reads");
-        let value: serde_json::Value = serde_json::from_str(&json(&run, Bins::Without)).unwrap();
-        assert_eq!(value["jobs"][0]["mixed"]["total_ios"], 2_843_112);
-        assert!(value["jobs"][0].get("read").is_none());
-    }
-
-    #[test]
-    fn the_cost_stands_beside_the_job() {
-        let text = json(&fixture::named("psync_4k"), Bins::Without);
-        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
-        let job = &value["jobs"][0];
-        assert_eq!(job["cost"]["cycles_per_io"], fixture::named("psync_4k").phases[0].cycles_per_io().unwrap());
-        assert_eq!(job["read"]["total_ios"], 2_843_112);
-        assert_eq!((&job["usr_cpu"], &job["ctx"]), (&18.7.into(), &311.into()));
-        assert_eq!(job["read"]["slat_ns"]["N"], 0, "not measured");
     }
 }

@@ -11,49 +11,18 @@
 //! This crate computes no statistics: every number is already in the finding, and only its unit may change. It prints
 //! nothing: a report is a `String`, and the binary decides where it goes.
 
-mod blast;
-mod change;
-mod compare;
-mod conditions;
-mod contents;
-mod cost;
-mod csv;
-mod doctor;
+pub mod csv;
 pub mod document;
-mod explained;
-mod fio;
-mod flame_graph;
-pub mod format;
-mod ftq;
-pub mod guest;
-mod history;
-mod html;
-pub mod ink;
-mod json;
-pub mod limits;
-
-mod mail;
-mod markdown;
-mod parts;
-mod phrase;
-mod placement;
-mod plan;
-pub mod probes;
-mod provenance;
-mod published;
-
+pub mod fio;
+pub mod flame_graph;
+pub mod html;
+pub mod json;
+pub mod mail;
+pub mod markdown;
+pub mod phrase;
 pub mod shell;
-mod stored;
-mod text;
-mod words;
-mod workload;
-
-#[cfg(test)]
-mod examples;
-#[cfg(test)]
-mod hostile;
+pub mod text;
 
 pub use flame_graph::folded;
-pub use format::{Finding, Format, PAGE};
-pub use ink::Ink;
 pub use model::number;
+pub use text::Ink;

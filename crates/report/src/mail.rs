@@ -6,7 +6,7 @@
 use crate::document::{Command, Document};
 use crate::shell::is_hidden;
 use crate::text;
-use crate::text::page::{Page, width};
+use crate::text::{Page, width};
 use model::origin::Input;
 
 /// Short enough to be quoted a few times in an 80-column mail client.
@@ -57,29 +57,7 @@ fn file(page: Page, input: &Input) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Finding, compare, cost};
     use model::origin::Origin;
-
-    fn mail(finding: &impl Finding) -> String {
-        super::mail(&finding.document())
-    }
-
-    /// What can be pasted is as long as it is.
-    fn fits(text: &str) -> Result<(), String> {
-        let wrapped: Vec<&str> = text.lines().filter(|line| !line.starts_with(INDENT)).collect();
-        crate::text::page::fits(&wrapped.join("\n"), COLUMNS)
-    }
-
-    #[test]
-    fn every_mail_fits_and_is_ascii_of_our_own() {
-        let runs = cost::fixture::all().into_iter().map(|(name, finding)| (name, mail(&finding)));
-        let comparisons = compare::fixture::all().into_iter().map(|(name, finding)| (name, mail(&finding)));
-        for (name, text) in runs.chain(comparisons) {
-            assert_eq!(fits(&text), Ok(()), "{name}");
-            assert!(name.starts_with("hostile") || text.is_ascii(), "{name}: {text}");
-            assert!(!text.contains('\u{1b}'), "{name}");
-        }
-    }
 
     #[test]
     fn a_shell_reads_the_pasted_command_as_it_was_typed() {
@@ -99,14 +77,5 @@ mod tests {
         let out = std::process::Command::new("bash").args(["-c", &text]).output().unwrap();
         let expected: String = words.iter().skip(2).map(|word| format!("{word};")).collect();
         assert_eq!(String::from_utf8_lossy(&out.stdout), expected, "{text}");
-    }
-
-    #[test]
-    fn a_file_of_the_command_is_in_the_mail() {
-        let mut finding = compare::fixture::named("options");
-        let long = format!("filename={}", "a".repeat(90));
-        finding.head.origin.inputs = vec![Input::new("j.fio", &format!("[a]\nrw=randread\n{long}\n"))];
-        let text = mail(&finding);
-        assert!(text.contains(&format!("\n    [a]\n    rw=randread\n    {long}\n")), "{text}");
     }
 }

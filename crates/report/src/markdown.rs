@@ -7,10 +7,10 @@
 use crate::document::{
     Align, Audience, Block, Body, Cell, Column, Document, Draw, Fact, Figure, Row, Section, Table, Tone, language,
 };
-use crate::html::markup::escape;
+use crate::html::escape;
 use crate::mail;
 use crate::shell::is_hidden;
-use crate::text::page::Page;
+use crate::text::Page;
 use crate::text::sketch::sketch;
 use model::origin::Input;
 
@@ -136,7 +136,7 @@ fn has_tag(text: &str) -> bool {
 }
 
 /// Whether a `<` before `after` could open a tag.
-fn opens_tag(after: &str) -> bool {
+pub fn opens_tag(after: &str) -> bool {
     after.starts_with(|next: char| next.is_ascii_alphabetic() || "/!?".contains(next))
 }
 
@@ -209,15 +209,8 @@ fn longest_run(text: &str) -> usize {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
-    use crate::compare::{self, fixture};
-    use model::comparison::CompareFinding;
-    use proptest::prelude::*;
-
-    fn markdown(finding: &CompareFinding) -> String {
-        super::markdown(&compare::document(finding))
-    }
 
     #[test]
     fn markup_is_escaped_and_words_stay_readable() {
@@ -243,46 +236,5 @@ pub(crate) mod tests {
         assert_eq!(code("a < b <3"), "`a < b <3`", "these are no tags");
         assert_eq!(block_of_code("sh", "cat </etc/x"), "<pre>\ncat &lt;/etc/x\n</pre>");
         assert_eq!(block_of_code("ini", "[a]\n\tbs=4k"), "```ini\n[a]\n\tbs=4k\n```");
-    }
-
-    #[test]
-    fn every_row_has_the_fields_of_its_head() {
-        for (name, finding) in fixture::all() {
-            let text = markdown(&finding);
-            let mut fields = 0;
-            for line in text.lines() {
-                let found = if line.starts_with("| ") { line.replace(r"\|", "").matches('|').count() } else { 0 };
-                assert!(fields == 0 || found == 0 || fields == found, "{name}: {line}");
-                fields = found;
-            }
-        }
-    }
-
-    /// The first tag of a page that is not our own, with what follows.
-    pub(crate) fn foreign_tag(page: &str) -> Option<&str> {
-        let is_foreign = |place: &usize| {
-            let (before, from) = page.split_at(*place);
-            let backslashes = before.len() - before.trim_end_matches('\\').len();
-            let is_ours = ["<code>", "</code>", "<pre>", "</pre>"].iter().any(|tag| from.starts_with(tag));
-            backslashes.is_multiple_of(2) && !is_ours && opens_tag(&from[1..])
-        };
-        page.match_indices('<').map(|(place, _)| place).find(is_foreign).map(|place| &page[place..])
-    }
-
-    #[test]
-    fn foreign_tags_are_found() {
-        assert_eq!(foreign_tag(r"a \\<img>"), Some("<img>"));
-        assert_eq!(foreign_tag(r"a \<img\> <code>\\\<b></code> <3"), None);
-    }
-
-    proptest! {
-        #[test]
-        fn hostile_names_make_no_lines_and_no_tags(number in any::<f64>(), text in any::<String>()) {
-            let lines = |text: &str| markdown(&fixture::hostile(number, text)).lines().count();
-            let page = markdown(&fixture::hostile(number, &format!("<b>{text}")));
-            prop_assert!(page.contains(r"\<b\>"), "it is shown: {}", page);
-            prop_assert_eq!(foreign_tag(&page), None);
-            prop_assert_eq!(lines(&format!("a{text}")), lines("a"));
-        }
     }
 }

@@ -1,7 +1,6 @@
 //! Pieces of text: numbers tied to their units, commands quoted for a shell, dates.
 
 use crate::document::{Note, Tone};
-use model::blast::finding::PointFinding;
 use model::finding::PhaseFinding;
 use model::record::Outcome;
 use std::time::{Duration, UNIX_EPOCH};
@@ -90,22 +89,6 @@ pub fn phase_name(phase: &PhaseFinding) -> String {
         [first, rest @ ..] if !rest.is_empty() => format!("{first} and {} more", rest.len()),
         names => names.join(""),
     }
-}
-
-/// "sendto, 1 submitter" without what all points share.
-pub fn name(point: &PointFinding) -> String {
-    let noun = if point.submitters == 1 { "submitter" } else { "submitters" };
-    format!("{}, {} {noun}", point.point().way(), point.submitters)
-}
-
-/// The same in a table: "sendto × 4".
-pub fn short_name(point: &PointFinding) -> String {
-    format!("{} × {}", point.point().way(), point.submitters)
-}
-
-/// Thousands of packets per second as netblast's users write them: sent + errors.
-pub fn seed_form(point: &PointFinding) -> String {
-    format!("{:.0}+{:.0}", point.sent_per_second / 1e3, point.errors_per_second / 1e3)
 }
 
 #[cfg(test)]

@@ -10,8 +10,7 @@
 //! same. It is an estimate: of 50 records with ρ = 0.5, some 7 % show a change that is none (without it, 40 %).
 
 use super::basics::Random;
-use super::estimate::{Estimate, Uncertainty};
-use super::serial::{Neighbours, lag_one};
+use super::estimate::{Estimate, Neighbours, Uncertainty, lag_one};
 use super::unpaired::LogLevel;
 use std::ops::Range;
 

@@ -7,8 +7,7 @@
 use super::basics::holm;
 use super::estimate::{CONFIDENCE, Estimate, student_t};
 use super::evidence::{Evidence, Good};
-use super::log_ratio::{self, LogRatio, PairedRound, Resolution, arms, log_ratio};
-use super::ratio::{self, Pair};
+use super::ratio::{LogRatio, Pair, PairedRound, Resolution, arms, log_ratio, log_with_influences, with_influences};
 use serde::{Deserialize, Serialize};
 
 /// A value on the axis, positive, and its rounds. Round r of every point belongs to the same complete block.
@@ -130,14 +129,14 @@ fn studied(points: &[SweepPoint], steps: Resolution, good: Good, between: Betwee
     }
     let study = |(at, rounds): &SweepPoint| {
         let ratio = log_ratio(rounds, steps)?;
-        let (_, independent) = log_ratio::with_influences(rounds)?;
+        let (_, independent) = log_with_influences(rounds)?;
         let growth = ratio.error?.standard_error.powi(2) / covariance(&independent, &independent);
         let size = if between == Between::CostPerByte { *at } else { 1.0 };
         let cost = |Pair { numerator, denominator }| match good {
             Good::Lower => Pair { numerator: numerator * size, denominator },
             Good::Higher => Pair { numerator: denominator * size, denominator: numerator },
         };
-        let costs = arms(rounds).map(|arm| ratio::with_influences(&arm.into_iter().map(cost).collect::<Vec<_>>()));
+        let costs = arms(rounds).map(|arm| with_influences(&arm.into_iter().map(cost).collect::<Vec<_>>()));
         let [Some(baseline), Some(candidate)] = costs else { return None };
         Some(Studied {
             at: *at,

@@ -2,13 +2,24 @@
 //!
 //! The input is the residuals (influences) of units, whose mean is 0. The result gives intervals and p-values, and can
 //! be combined with that of an independent estimate. All intervals of means and ratios of sums come from here.
+//!
+//! Readings of one run follow each other in time, so neighbours resemble each other, and their mean is known worse than
+//! their number suggests. With residuals in the order of time, the result has the factor by which the variance of their mean exceeds that of
+//! independent residuals.
 
-use super::basics::Lengths;
-use super::serial::{Neighbours, serial};
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-pub use super::basics::{CONFIDENCE, student_t};
+/// Confidence of a reported interval, unless several hold together ([`confidence_of_each`]).
+pub const CONFIDENCE: f64 = 0.95;
+
+/// Quantile of Student's t distribution; `None` without a degree of freedom.
+pub fn student_t(probability: f64, degrees_of_freedom: f64) -> Option<f64> {
+    if degrees_of_freedom < 1.0 || !degrees_of_freedom.is_finite() {
+        return None;
+    }
+    Some(StudentsT::new(0.0, 1.0, degrees_of_freedom).ok()?.inverse_cdf(probability))
+}
 
 /// A value and its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -107,10 +118,9 @@ impl Uncertainty {
     pub fn of_mean(influences: &[f64], lengths: &[f64], neighbours: Neighbours) -> Option<(Self, Option<f64>)> {
         let count = influences.len() as f64;
         let lengths = Lengths::of(lengths)?;
-        let squares: f64 = influences.iter().map(|value| value.powi(2)).sum();
         let cubes: f64 = influences.iter().map(|value| value.powi(3)).sum();
         let serial = serial(influences, neighbours);
-        let deviation = (squares / count).sqrt();
+        let deviation = (squares(influences) / count).sqrt();
         let degrees = lengths.degrees_of_freedom;
         let skewness = evident(cubes / count / deviation.powi(3), count) / count.sqrt();
         let standard_error = (lengths.variance_of_mean(influences) * serial.growth).sqrt();
@@ -235,101 +245,150 @@ pub fn confidence_of_each(tests: usize) -> f64 {
     1.0 - (1.0 - CONFIDENCE) / tests.max(1) as f64
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
+/// With a longer unit, the others hardly tell how far it may be off.
+const LONGEST_PART: f64 = 0.75;
 
-    /// scipy.stats.t.ppf(p, df), scipy 1.17.
-    #[test]
-    fn student_t_agrees_with_scipy() {
-        for (probability, degrees, expected) in [
-            (0.975, 1.0, 12.706204736174694),
-            (0.975, 4.0, 2.7764451051977934),
-            (0.975, 9.0, 2.262157162798205),
-            (0.975, 19.0, 2.0930240544083087),
-            (0.98, 9.0, 2.3984409848565056),
-            (0.8, 29.0, 0.8541919858818557),
-        ] {
-            let found = student_t(probability, degrees).unwrap();
-            assert!((found - expected).abs() < 1e-9, "t({probability}, {degrees}) = {found}, not {expected}");
+/// The lengths of units, as parts of their sum.
+pub(super) struct Lengths {
+    /// Of each unit: the variance of its residual, as a part of that of its deviation from the truth.
+    seen: Vec<f64>,
+    /// Degrees of freedom of the variance of their mean; number − 1 if all have the same length.
+    pub degrees_of_freedom: f64,
+}
+
+impl Lengths {
+    /// `None` with fewer than two units, or where one has most of the length.
+    ///
+    /// Units deviate from the truth by the same standard deviation, whatever their length. With h the parts and S = Σh², the residual of unit r
+    /// has the variance 1 − 2h_r + S, and the sum of the corrected squares the degrees of freedom (Σh²)²/tr M², where M is the matrix of the
+    /// covariances of the corrected residuals (Satterthwaite, 1946; Bell and McCaffrey, 2002).
+    pub fn of(lengths: &[f64]) -> Option<Self> {
+        let all: f64 = lengths.iter().sum();
+        let parts: Vec<f64> = lengths.iter().map(|length| length / all).collect();
+        let longest = parts.iter().copied().fold(f64::NAN, f64::max);
+        if parts.len() < 2 || longest.is_nan() || longest > LONGEST_PART {
+            return None;
         }
+        let squares: f64 = parts.iter().map(|part| part * part).sum();
+        let seen: Vec<f64> = parts.iter().map(|part| 1.0 - 2.0 * part + squares).collect();
+        let sum = |power: i32| parts.iter().zip(&seen).map(|(part, seen)| part.powi(2 + power) / seen).sum::<f64>();
+        let (q0, q1, q2) = (sum(0), sum(1), sum(2));
+        let own = |(part, seen): (&f64, &f64)| (part * part / seen).powi(2) * (1.0 + 2.0 * squares - 4.0 * part);
+        let trace = (squares * q0).powi(2) + 2.0 * q0 * q2 - 4.0 * squares * q0 * q1
+            + 2.0 * q1 * q1
+            + parts.iter().zip(&seen).map(own).sum::<f64>();
+        Some(Self { seen, degrees_of_freedom: (squares * squares / trace).max(1.0) })
     }
 
-    #[test]
-    fn one_unit_gives_no_interval() {
-        assert_eq!(Estimate::with_error(1.0, 0.1, 0.0), Estimate::bare(1.0));
-    }
-
-    fn of(values: &[f64]) -> Uncertainty {
-        let mean = values.iter().sum::<f64>() / values.len() as f64;
-        let influences: Vec<f64> = values.iter().map(|value| value - mean).collect();
-        Uncertainty::of_mean(&influences, &vec![1.0; values.len()], Neighbours::Independent).unwrap().0
-    }
-
-    #[test]
-    fn symmetric_units_have_students_interval() {
-        let found = of(&[1.0, 3.0, 2.0, 1.0, 3.0, 2.0]);
-        let (below, above) = found.reach(0.95).unwrap();
-        let half = student_t(0.975, 5.0).unwrap() * (4.0_f64 / 5.0 / 6.0).sqrt();
-        assert!((below - half).abs() < 1e-9 && (above - half).abs() < 1e-9, "{below} {above} {half}");
-    }
-
-    /// One stall in twenty windows: the truth is more likely far above than far below.
-    #[test]
-    fn a_long_upper_tail_reaches_far_up() {
-        let values: Vec<f64> = (0..20).map(|place| if place == 7 { 20.0 } else { 1.0 }).collect();
-        let found = of(&values);
-        let (below, above) = found.reach(0.95).unwrap();
-        let half = found.times_t(0.975).unwrap();
-        assert!(above > 2.5 * half && below < 0.7 * half, "{below} {above} of ±{half}");
-        let (mirrored_below, mirrored_above) = found.scaled(-1.0).reach(0.95).unwrap();
-        assert!((mirrored_below - above).abs() < 1e-9 && (mirrored_above - below).abs() < 1e-9);
-    }
-
-    #[test]
-    fn a_sum_has_the_errors_of_both() {
-        let one = Uncertainty { standard_error: 3.0, degrees_of_freedom: 5.0, skewness: 0.4 };
-        let sum = one.plus(Uncertainty::new(4.0, 9.0));
-        assert_eq!(sum.standard_error, 5.0);
-        assert!((sum.degrees_of_freedom - 625.0 / (81.0 / 5.0 + 256.0 / 9.0)).abs() < 1e-12);
-        assert!((sum.skewness - 0.4 * 27.0 / 125.0).abs() < 1e-12);
-        assert_eq!(Uncertainty::new(0.0, 4.0).plus(Uncertainty::new(0.0, 7.0)).degrees_of_freedom, 4.0);
-    }
-
-    #[test]
-    fn a_resolution_is_a_floor() {
-        assert_eq!(Uncertainty::new(0.0, 9.0).at_least(0.5).standard_error, 0.5);
-        assert_eq!(Uncertainty::new(0.7, 9.0).at_least(0.5).standard_error, 0.7);
-    }
-
-    #[test]
-    fn correlated_neighbours_reach_further() {
-        let alike: Vec<f64> = (0..60).map(|place| if place < 30 { 1.0 } else { -1.0 }).collect();
-        let unlike: Vec<f64> = (0..60).map(|place| if place % 2 == 0 { 1.0 } else { -1.0 }).collect();
-        assert!(of(&alike).standard_error > 4.0 * of(&unlike).standard_error);
-    }
-
-    #[test]
-    fn several_intervals_together_are_each_wider() {
-        assert_eq!(confidence_of_each(1), 0.95);
-        assert_eq!(confidence_of_each(0), 0.95);
-        assert!((confidence_of_each(5) - 0.99).abs() < 1e-12);
-    }
-
-    proptest! {
-        /// A p-value and an interval are the same statement.
-        #[test]
-        fn an_interval_ends_where_the_p_value_says(
-            skewness in -2.0f64..2.0,
-            degrees in 1.0f64..100.0,
-            confidence in 0.5f64..0.999,
-        ) {
-            let found = Uncertainty { standard_error: 2.0, degrees_of_freedom: degrees, skewness };
-            let (below, above) = found.reach(confidence).unwrap();
-            prop_assert!((found.p_value(below).unwrap() - (1.0 - confidence)).abs() < 1e-6);
-            prop_assert!((found.p_value(-above).unwrap() - (1.0 - confidence)).abs() < 1e-6);
-            prop_assert!(below + above > 0.0);
-        }
+    /// The variance of the mean of independent units with these influences, whose sum is 0.
+    pub fn variance_of_mean(&self, influences: &[f64]) -> f64 {
+        let squares: f64 = influences.iter().zip(&self.seen).map(|(influence, seen)| influence.powi(2) / seen).sum();
+        squares / (influences.len() as f64).powi(2)
     }
 }
+
+/// A larger correlation cannot be told from a trend: at 0.9, an error grows by a factor of 4.4.
+const MOST: f64 = 0.9;
+/// Standard errors of a correlation that one in twenty exceeds by chance.
+const EVIDENT: f64 = 1.645;
+/// A [`wander`] that one in twenty exceeds by chance.
+const WANDERS: f64 = 0.463;
+/// Fewer residuals say nothing about their order.
+const FEWEST: usize = 4;
+/// The correlation of fewer sums is not known.
+const FEWEST_SUMS: usize = 8;
+
+/// How the order of readings comes about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Neighbours {
+    /// Readings of one run, one after the other: neighbours resemble each other unless they are known not to.
+    Alike,
+    /// Rounds with fresh workers in a random order: neighbours are independent unless the data says otherwise, so only an
+    /// evident correlation counts.
+    Independent,
+}
+
+/// The correlation of neighbours, and the growth of the variance of a mean.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Serial {
+    /// Estimate of ρ, corrected for its bias; from 0 on, below 1. Of what lasts for many readings, the ρ of the same growth.
+    pub correlation: f64,
+    /// (1 + ρ)/(1 − ρ), the variance of a mean relative to that of independent readings (Bartlett, 1935).
+    pub growth: f64,
+    /// Whether ρ is above 0, or the level wanders, each at the 5 % level.
+    pub is_evident: bool,
+}
+
+impl Serial {
+    /// Neighbours that have nothing to do with each other.
+    pub const NONE: Self = Self { correlation: 0.0, growth: 1.0, is_evident: false };
+
+    /// The correlation, if it is evident.
+    pub fn evident(self) -> Option<f64> {
+        self.is_evident.then_some(self.correlation)
+    }
+}
+
+/// The correlation of `residuals` in the order of measurement. They sum to 0, because the caller has subtracted their mean.
+///
+/// What lasts for many of them shows little from one to the next, if each has noise of its own. Sums of 2, 4, 8… neighbours have less of that
+/// noise. So where their correlation is evident, or [`wander`] is, the variance of the mean is the largest of those that each of these sums
+/// give (blocking; Flyvbjerg and Petersen, 1989), at most that of two independent residuals.
+pub fn serial(residuals: &[f64], neighbours: Neighbours) -> Serial {
+    let fine = lag_one(residuals, 1, neighbours);
+    let wanders = wander(residuals) > WANDERS;
+    if !fine.is_evident && !wanders {
+        return fine;
+    }
+    let by_sums = |sums: &[f64]| lag_one(sums, 1, Neighbours::Alike).growth * squares(sums) / squares(residuals);
+    let (mut sums, mut growth) = (residuals.to_vec(), by_sums(residuals));
+    while sums.len() >= 2 * FEWEST_SUMS {
+        sums = sums.chunks_exact(2).map(|pair| pair.iter().sum()).collect();
+        growth = growth.max(by_sums(&sums));
+    }
+    growth = growth.min(residuals.len() as f64 / 2.0).max(fine.growth);
+    Serial { correlation: (growth - 1.0) / (growth + 1.0), growth, is_evident: growth > 1.0 }
+}
+
+fn squares(residuals: &[f64]) -> f64 {
+    residuals.iter().map(|residual| residual.powi(2)).sum()
+}
+
+/// How far the sums of the first 1, 2, 3… residuals go from 0: Σ S²/n² divided by the variance. A level that wanders below the noise drives
+/// them (Kwiatkowski, Phillips, Schmidt and Shin, 1992).
+fn wander(residuals: &[f64]) -> f64 {
+    let mut sum = 0.0;
+    let sums: Vec<f64> = residuals
+        .iter()
+        .map(|residual| {
+            sum += residual;
+            sum
+        })
+        .collect();
+    squares(&sums) / squares(residuals) / residuals.len() as f64
+}
+
+/// The lag-1 correlation of `residuals`, of which the caller has subtracted the mean of each of `means` consecutive parts.
+///
+/// With n residuals from one mean, the usual lag-1 estimate is too low by about (1 + 3ρ)/n (Marriott and Pope, 1954). The function adds that
+/// for each mean. It has a standard error of about 1/√n.
+pub(super) fn lag_one(residuals: &[f64], means: usize, neighbours: Neighbours) -> Serial {
+    let count = residuals.len() as f64;
+    let squares = squares(residuals);
+    if residuals.len() < FEWEST || squares <= 0.0 || !squares.is_finite() {
+        return Serial::NONE;
+    }
+    let products: f64 = residuals.iter().zip(residuals.iter().skip(1)).map(|(one, next)| one * next).sum();
+    let raw = products / squares;
+    let lost = means as f64 / count;
+    let correlation = (raw + (1.0 + 3.0 * raw) * lost).clamp(0.0, MOST);
+    // Without correlation, the raw estimate is −1/n on average, of one mean.
+    let is_evident = raw + lost > EVIDENT / count.sqrt();
+    if neighbours == Neighbours::Independent && !is_evident {
+        return Serial::NONE;
+    }
+    Serial { correlation, growth: (1.0 + correlation) / (1.0 - correlation), is_evident }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,7 @@
 //! What a comparison found about one metric, the difference of two costs, and the verdict on them.
 
-use super::estimate::{Estimate, Uncertainty};
-use super::log_ratio::{PairedRound, arms, lengths};
-use super::ratio::with_influences;
-use super::serial::Neighbours;
+use super::estimate::{Estimate, Neighbours, Uncertainty};
+use super::ratio::{PairedRound, arms, lengths, with_influences};
 use serde::{Deserialize, Serialize};
 
 /// What tells the change of a metric: a ratio of sums, one value for each round, or a percentile of latency.

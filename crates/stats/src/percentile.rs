@@ -8,10 +8,8 @@
 //! The percentile itself is that of all I/Os together. A mean of the percentiles of rounds converges to another value: a
 //! round of 1,000 I/Os often has more than ten slow ones when all of them have 0.8 %.
 
-use super::basics::Lengths;
-use super::estimate::{Estimate, student_t};
+use super::estimate::{Estimate, Lengths, Neighbours, serial, student_t};
 use super::evidence::Evidence;
-use super::serial::{Neighbours, serial};
 use crate::histogram::{BUCKET_ERROR, Histogram};
 use statrs::distribution::{Continuous, ContinuousCDF, Normal};
 use thiserror::Error;

@@ -1,7 +1,12 @@
-//! The estimator of costs: a ratio of sums, with an interval from the residuals of its units.
+//! The estimator of costs: a ratio of sums, with an interval from the residuals of its units. And the estimator of comparisons: the ratio of a
+//! rate or cost of the candidate to that of the baseline.
+//!
+//! The input of the second is rounds with both arms. The result is the logarithm of the ratio, with a standard error from the spread
+//! of the rounds. The verdict interprets it.
 
-use super::estimate::{CONFIDENCE, Estimate, Uncertainty};
-use super::serial::Neighbours;
+use super::estimate::{CONFIDENCE, Estimate, Neighbours, Uncertainty};
+use super::evidence::Evidence;
+use serde::{Deserialize, Serialize};
 
 /// Numerator and denominator of one unit (a window, a round, an execution), for example cycles and I/Os.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -127,87 +132,151 @@ fn dominant_numerator(pairs: &[Pair]) -> Option<(usize, f64)> {
     (part >= DOMINANT_PART && part >= DOMINANT_EXCESS * work).then_some((place, part.min(1.0)))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
+/// A smaller |θ| is a rounding error of its sums, not a difference: 60 rounds of f64 sums have an error of about 1e-14.
+const RESOLUTION: f64 = 1e-12;
 
-    fn pairs(values: &[(f64, f64)]) -> Vec<Pair> {
-        values.iter().map(|&(numerator, denominator)| Pair { numerator, denominator }).collect()
-    }
+/// Both arms of one round, measured side by side: a numerator (cycles, I/Os) and a denominator (I/Os, seconds) each.
+///
+/// The numerator of a single round may be 0 or negative, for example net cycles after subtracting the background.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PairedRound {
+    /// The arm that the candidate is compared with.
+    pub baseline: Pair,
+    /// The arm that is judged.
+    pub candidate: Pair,
+}
 
-    fn error(pairs: &[Pair], neighbours: Neighbours) -> Uncertainty {
-        ratio_of_sums(pairs, neighbours).unwrap().error.unwrap()
-    }
-
-    /// Worked by hand: r = 60/30 = 2, residuals 1, 0, −1, se = sqrt(3/2 · 2)/30.
-    #[test]
-    fn golden() {
-        let ratio = ratio_of_sums(&pairs(&[(21.0, 10.0), (20.0, 10.0), (19.0, 10.0)]), Neighbours::Alike).unwrap();
-        assert_eq!(ratio.value, 2.0);
-        assert!((ratio.error.unwrap().standard_error - 3f64.sqrt() / 30.0).abs() < 1e-15);
-        let interval = ratio.estimate();
-        assert!((interval.half_width().unwrap() - 4.302652729749464 * 3f64.sqrt() / 30.0).abs() < 1e-9);
-    }
-
-    #[test]
-    fn correlated_neighbours_widen_the_error() {
-        let alike = pairs(&[(11.0, 1.0); 4].into_iter().chain([(9.0, 1.0); 4]).collect::<Vec<_>>());
-        let unlike = pairs(&[(11.0, 1.0), (9.0, 1.0)].into_iter().cycle().take(8).collect::<Vec<_>>());
-        let (alike, unlike) = (error(&alike, Neighbours::Alike), error(&unlike, Neighbours::Alike));
-        assert!(alike.standard_error > unlike.standard_error);
-        assert!(alike.degrees_of_freedom < unlike.degrees_of_freedom);
-        assert_eq!(unlike.degrees_of_freedom, 7.0, "never narrower");
-    }
-
-    #[test]
-    fn only_an_evident_correlation_is_told() {
-        let of = |values: Vec<(f64, f64)>| ratio_of_sums(&pairs(&values), Neighbours::Alike).unwrap().correlation;
-        let half = |cycles: f64| [(cycles, 1.0); 10];
-        assert!(of([half(11.0), half(9.0)].concat()).unwrap() > 0.8);
-        assert_eq!(of([(11.0, 1.0), (9.0, 1.0)].repeat(10)), None);
-        assert_eq!(of(vec![(11.0, 1.0)]), None);
-    }
-
-    #[test]
-    fn without_work_there_is_no_ratio() {
-        assert_eq!(ratio_of_sums(&[], Neighbours::Alike), None);
-        assert_eq!(ratio_of_sums(&pairs(&[(5.0, 0.0)]), Neighbours::Alike), None);
-    }
-
-    #[test]
-    fn a_window_that_carries_the_mean_is_named() {
-        let mut values = vec![(1.0, 1.0); 20];
-        assert_eq!(dominant(&pairs(&values)), None);
-        values[7].0 = 20.0;
-        let found = dominant(&pairs(&values)).unwrap();
-        assert_eq!(found.place, 7);
-        assert!((found.part - 20.0 / 39.0).abs() < 1e-12);
-        assert!(!found.of_denominator);
-        values[7].1 = 20.0;
-        assert_eq!(dominant(&pairs(&values)), None, "its work explains it");
-        values[7].0 = 1.0;
-        assert!(
-            dominant(&pairs(&values)).unwrap().of_denominator,
-            "a stalled round has the same I/Os and more seconds"
-        );
-        assert_eq!(dominant(&pairs(&[(3.0, 1.0), (1.0, 1.0)])), None, "one of two has at least a half");
-        assert_eq!(dominant(&pairs(&[(-3.0, 1.0); 5])), None);
-        assert_eq!(dominant(&pairs(&[(5.0, 1.0), (-4.0, 1.0), (1.0, 1.0), (-1.0, 1.0)])), None, "noise around 0");
-    }
-
-    proptest! {
-        #[test]
-        fn scaling_the_work_scales_the_cost_and_its_error(
-            values in proptest::collection::vec((1.0f64..1e6, 2e5f64..5e5), 2..30),
-            factor in 0.001f64..1000.0,
-        ) {
-            let plain = ratio_of_sums(&pairs(&values), Neighbours::Alike).unwrap();
-            let scaled: Vec<_> = values.iter().map(|&(n, d)| (n * factor, d)).collect();
-            let scaled = ratio_of_sums(&pairs(&scaled), Neighbours::Alike).unwrap();
-            prop_assert!((scaled.value / plain.value / factor - 1.0).abs() < 1e-9);
-            let (a, b) = (scaled.error.unwrap().standard_error, plain.error.unwrap().standard_error * factor);
-            prop_assert!((a - b).abs() <= 1e-9 * scaled.value);
-        }
+impl PairedRound {
+    /// The round with its arms exchanged.
+    pub fn swapped(self) -> Self {
+        Self { baseline: self.candidate, candidate: self.baseline }
     }
 }
+
+/// The logarithm of candidate ÷ baseline, with its uncertainty.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LogRatio {
+    /// θ = ln(candidate ÷ baseline): 0.01 is about +1 %.
+    pub theta: f64,
+    /// How far θ may be off; `None` with fewer than two units.
+    pub error: Option<Uncertainty>,
+    /// Independent units that the error is based on: rounds, or groups of rounds.
+    pub units: usize,
+    /// The correlation of consecutive rounds, if it is evident; the error contains it.
+    pub correlation: Option<f64>,
+}
+
+/// The smallest steps of the readings of an arm: what a single reading may be off without showing it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Resolution {
+    /// Of the numerator, in its unit: 1 for a count.
+    pub numerator: f64,
+    pub denominator: f64,
+    /// Readings of each in a round: two for each slice.
+    pub readings: f64,
+}
+
+/// θ = ln[(Σn_B/Σd_B)/(Σn_A/Σd_A)] over R rounds, A the baseline and B the candidate.
+///
+/// The standard error is that of the rounds' influences on θ (the delta method for a ratio of sums; Cochran, Sampling
+/// Techniques, 3rd ed., § 6.4), which sum to 0: z_r = R·(n_Br/Σn_B − d_Br/Σd_B − n_Ar/Σn_A + d_Ar/Σd_A), se = sd(z)/√R.
+/// What both arms of a round share cancels in its z, so drift from round to round does not count as error. The error
+/// grows if consecutive rounds are evidently correlated, and is at least what the `steps` of the readings leave open.
+/// `None` if one of the four sums is not positive.
+pub fn log_ratio(rounds: &[PairedRound], steps: Resolution) -> Option<LogRatio> {
+    let (theta, influences) = log_with_influences(rounds)?;
+    let least = unresolved(rounds, steps);
+    let found = Uncertainty::of_mean(&influences, &lengths(rounds), Neighbours::Independent);
+    Some(LogRatio {
+        theta,
+        error: found.map(|(error, _)| error.at_least(least)),
+        units: rounds.len(),
+        correlation: found.and_then(|(_, correlation)| correlation),
+    })
+}
+
+/// The standard error of θ that the steps of the readings cause: each reading is off by up to half a step, with a variance
+/// of a twelfth of its square.
+fn unresolved(rounds: &[PairedRound], steps: Resolution) -> f64 {
+    let readings = steps.readings * rounds.len() as f64;
+    let parts = arms(rounds)
+        .map(|arm| Pair::sum(arm.into_iter()))
+        .map(|sum| (steps.numerator / sum.numerator).powi(2) + (steps.denominator / sum.denominator).powi(2));
+    (readings / 12.0 * parts.iter().sum::<f64>()).sqrt()
+}
+
+/// The rounds of the baseline, and those of the candidate.
+pub fn arms(rounds: &[PairedRound]) -> [Vec<Pair>; 2] {
+    let (baselines, candidates) = rounds.iter().map(|round| (round.baseline, round.candidate)).unzip();
+    [baselines, candidates]
+}
+
+/// θ, and z_r of each round: θ without round r is about θ − z_r/(R − 1). `None` unless all four sums are positive.
+pub(super) fn log_with_influences(rounds: &[PairedRound]) -> Option<(f64, Vec<f64>)> {
+    let [baselines, candidates] = arms(rounds);
+    let (one, of_one) = with_influences(&baselines).filter(|(value, _)| *value > 0.0)?;
+    let (other, of_other) = with_influences(&candidates).filter(|(value, _)| *value > 0.0)?;
+    let theta = (other / one).ln();
+    let influences = of_other.iter().zip(&of_one).map(|(theirs, ours)| theirs / other - ours / one).collect();
+    theta.is_finite().then_some((theta, influences))
+}
+
+/// How long each round is: the mean of its parts of both arms' work.
+pub(super) fn lengths(rounds: &[PairedRound]) -> Vec<f64> {
+    let [baseline, candidate] = arms(rounds).map(|arm| Pair::sum(arm.into_iter()).denominator);
+    rounds.iter().map(|r| r.baseline.denominator / baseline + r.candidate.denominator / candidate).collect()
+}
+
+impl LogRatio {
+    /// The mean of independent values of ln(candidate ÷ baseline), one for each unit; `None` without units.
+    pub fn of_units(logs: &[f64]) -> Option<Self> {
+        let theta = logs.iter().sum::<f64>() / logs.len() as f64;
+        let influences: Vec<f64> = logs.iter().map(|log| log - theta).collect();
+        let found = Uncertainty::of_mean(&influences, &vec![1.0; logs.len()], Neighbours::Independent);
+        theta.is_finite().then(|| Self {
+            theta,
+            error: found.map(|(error, _)| error),
+            units: logs.len(),
+            correlation: found.and_then(|(_, correlation)| correlation),
+        })
+    }
+
+    /// Half of the width of the interval of this confidence, which the stopping rule uses; at least t(0.98)·se, slightly more
+    /// than half the width of a 95 % interval: an experiment stops when its estimated error is small, and the true error is
+    /// then slightly larger.
+    pub fn stopping_half_width(&self, confidence: f64) -> Option<f64> {
+        Some(self.half_width(confidence)?.max(self.error?.times_t(0.98)?))
+    }
+}
+
+impl Evidence for LogRatio {
+    /// exp(θ − …) − 1 to exp(θ + …) − 1.
+    fn change(&self, confidence: f64) -> Estimate {
+        Estimate::around(self.theta, self.error.as_ref(), confidence).map(f64::exp_m1)
+    }
+
+    fn p_value(&self) -> Option<f64> {
+        let error = self.error?;
+        if self.theta.abs() <= RESOLUTION { Some(1.0) } else { error.p_value(self.theta) }
+    }
+
+    /// Half of the width and t(0.8)·se.
+    fn mde80(&self, confidence: f64) -> Option<f64> {
+        Some(self.half_width(confidence)? + self.error?.times_t(0.8)?)
+    }
+
+    fn half_width(&self, confidence: f64) -> Option<f64> {
+        self.error?.half_width(confidence)
+    }
+
+    fn units(&self) -> (usize, Option<f64>) {
+        (self.units, self.correlation)
+    }
+
+    fn excludes_zero(&self, confidence: f64) -> bool {
+        self.theta.abs() > RESOLUTION && self.change(confidence).contains(0.0) == Some(false)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@
 
 use super::estimate::CONFIDENCE;
 use super::evidence::{Evidence, Good, Verdict, verdict};
-use super::log_ratio::LogRatio;
+use super::ratio::LogRatio;
 
 /// Minimum number of rounds to judge precision, because the spread of fewer is unreliable.
 pub const FEWEST_ROUNDS: usize = 10;

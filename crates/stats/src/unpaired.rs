@@ -3,9 +3,8 @@
 //! The input is the rounds of one arm in each session. Nothing cancels as it does within a round, so the interval
 //! covers the variation within each session, but no differences between the sessions.
 
-use super::estimate::{Estimate, Uncertainty};
+use super::estimate::{Estimate, Neighbours, Uncertainty};
 use super::ratio::{Pair, ratio_of_sums};
-use super::serial::Neighbours;
 
 /// As for the windows of a run: neighbouring rounds are not independent, groups of them nearly are.
 const GROUPS: usize = 20;

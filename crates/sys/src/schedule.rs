@@ -87,15 +87,20 @@ pub fn set_class(class: Class) -> io::Result<()> {
     set_class_of(0, class)
 }
 
-/// Does `work` in a scheduling class, and is ordinary again afterwards. `work` is told whether the class was allowed.
-pub fn within_class<T>(class: Class, work: impl FnOnce(bool) -> T) -> T {
-    let allowed = set_class(class).is_ok();
-    let outcome = work(allowed);
-    if allowed {
+/// Sets the scheduling class of the calling thread until what it returns is dropped; `None` if the class is not allowed.
+#[must_use = "the thread is ordinary again when it is dropped"]
+pub fn within_class(class: Class) -> Option<OrdinaryAgain> {
+    set_class(class).ok().map(|()| OrdinaryAgain)
+}
+
+/// Makes the thread that drops it ordinary.
+pub struct OrdinaryAgain;
+
+impl Drop for OrdinaryAgain {
+    fn drop(&mut self) {
         // Lowering the priority is always allowed.
         let _ = set_class(Class::Ordinary);
     }
-    outcome
 }
 
 /// Sets the scheduling class of a thread; 0 is the calling one.

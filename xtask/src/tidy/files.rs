@@ -49,10 +49,3 @@ pub fn lengths(tree: &Tree) -> Vec<Breach> {
     }
     breaches
 }
-
-/// Modules are `foo.rs` beside `foo/`, so that a search for a module's name finds its file.
-pub fn mod_rs(tree: &Tree) -> Vec<Breach> {
-    let found = tree.sources().filter(|file| file.path.ends_with("/mod.rs"));
-    let message = "is a mod.rs: name it after its module and move it beside the directory";
-    found.map(|file| Breach::new(&file.path, 1, message)).collect()
-}

@@ -1,7 +1,8 @@
 //! Which crate may import which. The table is here and nowhere else; ARCHITECTURE.md quotes it.
 
-use super::Breach;
+use super::source::Line;
 use super::tree::{File, Tree};
+use super::{Breach, test_code};
 
 /// A crate and the workspace crates that it may import.
 struct Row {
@@ -9,15 +10,16 @@ struct Row {
     imports: &'static [&'static str],
 }
 
-const TABLE: [Row; 9] = [
+const TABLE: [Row; 10] = [
     Row { name: "stats", imports: &[] },
     Row { name: "model", imports: &["stats"] },
     Row { name: "sys", imports: &[] },
     Row { name: "nbd", imports: &["sys"] },
     Row { name: "lab", imports: &["model", "sys", "nbd"] },
     Row { name: "report", imports: &["model"] },
-    Row { name: "iotoll", imports: &["model", "lab", "nbd", "report"] },
-    Row { name: "validation", imports: &["model", "sys", "nbd"] },
+    Row { name: "verbs", imports: &["stats", "model", "sys", "nbd", "lab", "report"] },
+    Row { name: "iotoll", imports: &["model", "lab", "nbd", "report", "verbs"] },
+    Row { name: "validation", imports: &["model", "sys", "nbd", "verbs"] },
     Row { name: "xtask", imports: &[] },
 ];
 
@@ -44,14 +46,9 @@ fn ours(name: &str) -> Option<&'static Row> {
 fn refused(row: &Row, other: &str) -> Option<String> {
     let other = ours(other)?;
     let allowed = other.name == row.name || row.imports.contains(&other.name);
-    let message = || {
-        let table = row.quoted();
-        format!(
-            "{} may not import {} ({table}): move the code, or change the table in xtask and {ARCHITECTURE}",
-            row.name, other.name
-        )
-    };
-    (!allowed).then(message)
+    let table = row.quoted();
+    let mend = format!("({table}): move the code, or change the table in xtask and {ARCHITECTURE}");
+    (!allowed).then(|| format!("{} may not import {} {mend}", row.name, other.name))
 }
 
 /// Checks the dependencies in the manifests, including dev-dependencies.
@@ -105,7 +102,6 @@ pub fn against_sources(tree: &Tree) -> Vec<Breach> {
             let code = line.code.trim();
             let used = code.strip_prefix("pub ").unwrap_or(code).strip_prefix("use ");
             let used = used.and_then(|used| used.split([':', ';', ' ']).find(|part| !part.is_empty()));
-            let used = used.filter(|name| !own_module(tree, row, name));
             let refused = used.and_then(|name| refused(row, name));
             breaches.extend(refused.map(|message| Breach::new(&file.path, index + 1, message)));
             if code.starts_with("#[path") || code.starts_with("#![path") {
@@ -117,23 +113,38 @@ pub fn against_sources(tree: &Tree) -> Vec<Breach> {
     breaches
 }
 
-/// Whether `name` is a module at the root of the crate (`lab` may have a module `report`).
-fn own_module(tree: &Tree, row: &Row, name: &str) -> bool {
-    tree.file(&format!("crates/{}/src/{name}.rs", row.name)).is_some()
+const VERBS: &str = "crates/verbs/src/";
+/// What reaches the machine: of a verb, only what measures does.
+const MACHINE: [&str; 7] = ["lab::", "sys::", "nbd::", "rustix::", "std::fs", "std::net", "std::process"];
+
+/// Checks that no verb knows another, and that only what measures reaches the machine. What verbs share has no page.
+pub fn of_verbs(tree: &Tree) -> Vec<Breach> {
+    let verb = |file: &File| Some(file.path.strip_prefix(VERBS)?.strip_suffix("/page.rs")?.to_owned());
+    let verbs: Vec<String> = tree.sources().filter_map(verb).collect();
+    let tests = test_code::files(tree);
+    let of_verbs = tree.sources().filter(|file| file.path.starts_with(VERBS) && !tests.contains(file.path.as_str()));
+    let lines =
+        of_verbs.flat_map(|file| (1..).zip(file.lines.iter().zip(test_code::lines(file))).map(move |it| (file, it)));
+    let breach = |(file, (number, (line, is_test))): (&File, (usize, (&Line, bool)))| {
+        let mut rooms = file.path.strip_prefix(VERBS)?.trim_end_matches(".rs").split('/');
+        let (own, measures) = (rooms.next().filter(|room| *room != "lib")?, rooms.next() == Some("measure"));
+        let known = verbs.iter().find(|verb| *verb != own && line.code.contains(&format!("crate::{verb}::")));
+        let reached = MACHINE.into_iter().find(|what| !measures && line.code.contains(what));
+        let why = match (known, reached) {
+            (Some(verb), _) => format!("{own} may not know the verb {verb}: share it below them"),
+            (None, what) => format!("only what measures may use {}: move it there", what?),
+        };
+        (!is_test).then(|| Breach::new(&file.path, number, why))
+    };
+    lines.filter_map(breach).collect()
 }
 
 /// Checks that ARCHITECTURE.md quotes every row, and no different one.
 pub fn against_architecture(tree: &Tree) -> Vec<Breach> {
-    let Some(file) = tree.file(ARCHITECTURE) else {
-        return vec![Breach::new(
-            ARCHITECTURE,
-            1,
-            format!("missing: it has to quote the import table ({})", quoted_table()),
-        )];
-    };
+    let text = tree.file(ARCHITECTURE).map_or("", |file| file.text.as_str());
     let mut breaches = Vec::new();
     let mut missing: Vec<&Row> = TABLE.iter().collect();
-    for (index, line) in file.text.lines().enumerate() {
+    for (index, line) in text.lines().enumerate() {
         let line = line.trim();
         let Some(row) = line.split_once(" → ").and_then(|(name, _)| Row::of(name)) else {
             continue;
@@ -141,18 +152,14 @@ pub fn against_architecture(tree: &Tree) -> Vec<Breach> {
         missing.retain(|other| other.name != row.name);
         if line != row.quoted() {
             breaches.push(Breach::new(
-                &file.path,
+                ARCHITECTURE,
                 index + 1,
                 format!("differs from xtask's table: `{}`", row.quoted()),
             ));
         }
     }
-    breaches.extend(missing.iter().map(|row| Breach::new(&file.path, 1, format!("add the line `{}`", row.quoted()))));
+    breaches.extend(missing.iter().map(|row| Breach::new(ARCHITECTURE, 1, format!("add the line `{}`", row.quoted()))));
     breaches
-}
-
-fn quoted_table() -> String {
-    TABLE.iter().map(Row::quoted).collect::<Vec<_>>().join("; ")
 }
 
 /// The rows for a test's ARCHITECTURE.md.

@@ -91,9 +91,12 @@ fn kept() -> Vec<(&'static str, String)> {
         ("crates/model/src/job/size.rs", "//! Size.\nuse super::Job;\n".to_owned()),
         ("crates/model/src/job/tests.rs", "//! Tests.\nuse crate::plan::Plan;\n".to_owned()),
         ("crates/model/src/plan.rs", PLAN.to_owned()),
+        ("crates/verbs/src/ftq/page.rs", "//! Page.\nuse crate::ftq::plan::Plan;\n".to_owned()),
+        ("crates/verbs/src/guest/page.rs", "//! Page.\n#[cfg(test)]\nuse lab::session;\n".to_owned()),
+        ("crates/verbs/src/guest/measure/run.rs", "//! Run.\nuse lab::session;\n".to_owned()),
         (
             "xtask/lines.toml",
-            "\"crates/model\" = [50, 50]\n\"crates/lab\" = [4, 0]\n\"crates/sys\" = [9, 0]\n\"crates/iotoll\" = [3, 0]\n".to_owned(),
+            "\"crates/model\" = [50, 50]\n\"crates/lab\" = [4, 0]\n\"crates/sys\" = [9, 0]\n\"crates/iotoll\" = [3, 0]\n\"crates/verbs\" = [9, 9]\n".to_owned(),
         ),
         ("target/debug/build/mod.rs", "unsafe".to_owned()),
     ]
@@ -113,6 +116,12 @@ fn broken(rule: &str) -> Vec<(&'static str, usize, String)> {
             model("pub use lab::worker::Worker;"),
             model("use iotoll_sys::clock;"),
             model("#[path = \"../../lab/src/lib.rs\"] mod lab;"),
+        ],
+        "verbs" => vec![
+            ("crates/verbs/src/ftq/study.rs", 2, "//! Study.\nuse crate::guest::record::Boot;\n".to_owned()),
+            ("crates/verbs/src/ftq/measure.rs", 2, "//! Measure.\nuse crate::guest::record::Boot;\n".to_owned()),
+            ("crates/verbs/src/pages/limits.rs", 2, "//! Limits.\nuse crate::guest::record::Boot;\n".to_owned()),
+            ("crates/verbs/src/guest/study.rs", 2, "//! Study.\nuse lab::session;\n".to_owned()),
         ],
         "architecture" => vec![
             ("ARCHITECTURE.md", 1, imports::architecture().replace("report → model\n", "")),
@@ -162,7 +171,6 @@ fn broken(rule: &str) -> Vec<(&'static str, usize, String)> {
             ("xtask/lines.toml", 1, "\"crates/model\" = [50, 200]\n".to_owned()),
             ("xtask/lines.toml", 1, String::new()),
         ],
-        "mod-rs" => vec![("crates/model/src/job/mod.rs", 1, "//! Jobs.\n".to_owned())],
         _ => Vec::new(),
     }
 }

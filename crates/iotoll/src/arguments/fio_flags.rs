@@ -2,8 +2,8 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgMatches, Args};
-use report::Format;
 use std::path::PathBuf;
+use verbs::Format;
 
 /// fio's flags beside those of iotoll.
 #[derive(Args, Clone, Debug)]

@@ -128,7 +128,7 @@ fn described(option: &JobOption) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command_line::CommandLine;
+    use crate::CommandLine;
     use clap::CommandFactory;
 
     fn words(text: &str) -> Vec<String> {

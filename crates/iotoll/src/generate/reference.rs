@@ -5,11 +5,11 @@ use super::{GeneratedFile, offered, verbs};
 use crate::arguments::help;
 use crate::failure;
 use clap::Command;
-use lab::guest::programs::Program;
-use lab::guest::stack::{self, Expected, Stack};
 use model::plan::options::{JobOption, OfFio, of_fio, reference};
 use model::plan::{ENGINES, Engine, Medium, Queue};
 use model::warning::Code;
+use verbs::guest::measure::programs::Program;
+use verbs::guest::measure::stack::{self, Expected, Stack};
 
 /// All of them.
 pub fn files() -> Vec<GeneratedFile> {

@@ -89,8 +89,8 @@ fn the_difference_from_the_stored_record_is_split() {
     other.iotoll("run --name=r --ioengine=null --size=1m --background 200ms --quiet --out run").run().done();
     let cases: [(&str, &[&str]); 4] = [
         ("nowhere", &["--stored nowhere", "reading the record", "give the folder of a comparison"]),
-        ("run", &["--stored run", "the record of a run, not of a comparison", "iotoll compare"]),
-        ("run/record.jsonl", &["--stored run/record.jsonl", "the record of a run"]),
+        ("run", &["--stored run", "of kind 'cost', not of a comparison", "iotoll compare"]),
+        ("run/record.jsonl", &["--stored run/record.jsonl", "of kind 'cost'"]),
         ("cut.jsonl", &["--stored cut.jsonl", "no complete round"]),
     ];
     let before = other.listing();

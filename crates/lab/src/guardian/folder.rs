@@ -37,7 +37,7 @@ impl OwnFolder {
     ///
     /// # Errors
     /// As above.
-    pub(crate) fn make_at(guardian: &Guardian, path: PathBuf) -> Result<Self> {
+    pub fn make_at(guardian: &Guardian, path: PathBuf) -> Result<Self> {
         let failed = |source| Error::File {
             path: path.clone(),
             what: "making a temporary folder".to_owned(),

@@ -23,7 +23,7 @@ pub(super) const VARIABLE: &str = "IOTOLL_GUARDED";
 
 /// A process; the start time tells it from a later one with the same id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Leader {
+pub struct Leader {
     /// Its process id, which is also its process group.
     pub process: u32,
     /// When it started, in kernel clock ticks since boot.
@@ -65,7 +65,7 @@ impl Leader {
 
 /// Processes that are killed if iotoll is. After a drop they are left alone.
 #[derive(Debug, Default)]
-pub(crate) struct Processes {
+pub struct Processes {
     mark: Option<String>,
     held: UndoGuard,
 }
@@ -108,7 +108,7 @@ impl Guardian {
     ///
     /// # Errors
     /// When no guardian runs that would kill them.
-    pub(crate) fn processes(&self) -> LabResult<Processes> {
+    pub fn processes(&self) -> LabResult<Processes> {
         self.marked(true)
     }
 
@@ -116,7 +116,7 @@ impl Guardian {
     ///
     /// # Errors
     /// As above.
-    pub(crate) fn passing_processes(&self) -> LabResult<Processes> {
+    pub fn passing_processes(&self) -> LabResult<Processes> {
         self.marked(false)
     }
 

@@ -148,7 +148,7 @@ impl SettingFile {
 
 /// A file that was not set back.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Left<'a> {
+pub struct Left<'a> {
     pub found: &'a SettingFile,
     pub why: String,
     /// Whether it holds what another process wrote, or is another file. It is left as it is.

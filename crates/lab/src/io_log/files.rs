@@ -24,7 +24,7 @@ fn traced(job: &JobPlan) -> Vec<PathBuf> {
 ///
 /// # Errors
 /// The first file that cannot be written; the others are written.
-pub(crate) fn write(plan: &Plan, logs: &[(usize, IoLog)]) -> (Vec<Warning>, Result<()>) {
+pub fn write(plan: &Plan, logs: &[(usize, IoLog)]) -> (Vec<Warning>, Result<()>) {
     let (mut warnings, mut begun, mut failure) = (Vec::new(), BTreeSet::new(), None);
     for (number, job) in plan.copies() {
         let Some((_, log)) = logs.iter().find(|(of, _)| *of == number) else { continue };

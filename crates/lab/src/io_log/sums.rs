@@ -26,7 +26,7 @@ impl Entry {
 
 /// A window in which a direction had I/Os.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Window {
+pub struct Window {
     pub number: u64,
     pub kind: Kind,
     pub sums: Sums,

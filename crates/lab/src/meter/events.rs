@@ -53,7 +53,7 @@ struct OfHardware {
 
 /// The present window.
 #[derive(Default)]
-struct Window {
+pub struct Window {
     last: Option<Look>,
     /// What the kernel had left out before.
     left_out: Vec<u64>,

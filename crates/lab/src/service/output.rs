@@ -16,7 +16,7 @@ const READS: usize = 16;
 
 /// The output of a service.
 #[derive(Debug)]
-pub(super) struct Output(Arc<Mutex<Captured>>);
+pub struct Output(Arc<Mutex<Captured>>);
 
 #[derive(Debug)]
 struct Captured {

@@ -4,8 +4,7 @@
 use super::RECORD;
 use crate::bounded_file;
 use crate::error::{Error, Result};
-use model::envelope::{Envelope, Kind, SCHEMA};
-use model::kind::{Extent, Misplaced, Recorded};
+use model::kind::{Envelope, Extent, Kind, Misplaced, Recorded, SCHEMA};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -102,23 +101,16 @@ struct Loaded<R> {
     is_cut: bool,
 }
 
-/// The kind of the record at `path`, its folder or its file.
+/// The first line of the record at `path`, its folder or its file.
 ///
 /// # Errors
-/// When there is none, or a newer program wrote it.
-pub fn kind_at(path: &Path) -> Result<Kind> {
+/// When there is none.
+pub fn envelope_at(path: &Path) -> Result<Envelope> {
     let path = file_at(path);
     let text = text_of(&path, GIVE_ANY)?;
-    let refused = |why: String| Error::Refused(format!("{}: {why}", path.display()));
-    let envelope =
-        lines(&text).next().map_or(Err(format!("is empty; {GIVE_ANY}")), |(_, line)| envelope(line, GIVE_ANY));
-    let envelope = envelope.map_err(refused)?;
-    Kind::named(&envelope.kind).ok_or_else(|| {
-        refused(format!(
-            "is of kind '{}', which iotoll {} wrote and this version does not know",
-            envelope.kind, envelope.iotoll_version
-        ))
-    })
+    let first = lines(&text).next();
+    let envelope = first.map_or(Err(format!("is empty; {GIVE_ANY}")), |(_, line)| envelope(line, GIVE_ANY));
+    envelope.map_err(|why| Error::Refused(format!("{}: {why}", path.display())))
 }
 
 /// The fix when there is no record at all.
@@ -167,7 +159,7 @@ pub fn load_earlier<R: Recorded>(path: &Path) -> Result<R> {
 
 fn read<R: Recorded>(path: &Path, any_method: bool) -> Result<Loaded<R>> {
     let path = file_at(path);
-    let mend = format!("give the folder of {} that was saved ({})", R::KIND.noun(), R::KIND.made_by());
+    let mend = format!("give the folder of {} that was saved ({})", R::KIND.noun, R::KIND.made_by);
     let refused = |why: String| Error::Refused(format!("{}: {why}", path.display()));
     let text = text_of(&path, &mend)?;
     let mut lines = lines(&text).peekable();
@@ -253,16 +245,12 @@ fn envelope(line: &[u8], mend: &str) -> std::result::Result<Envelope, String> {
 
 /// Whether a record is of this kind and of an accepted version of the method.
 fn is_wanted(envelope: &Envelope, kind: Kind, any_method: bool) -> std::result::Result<(), String> {
-    if envelope.kind != kind.name() {
-        let noun = Kind::named(&envelope.kind).map_or("another kind", Kind::noun);
-        return Err(format!("is the record of {noun}, not of {}", kind.noun()));
+    if envelope.kind != kind.name {
+        return Err(format!("is a record of kind '{}', not of {}", excerpt(&envelope.kind), kind.noun));
     }
-    if !any_method && envelope.method_version != kind.method_version() {
-        let (then, now, version) = (envelope.method_version, kind.method_version(), excerpt(&envelope.iotoll_version));
+    if !any_method && envelope.method_version != kind.method_version {
+        let (then, now, version) = (envelope.method_version, kind.method_version, excerpt(&envelope.iotoll_version));
         return Err(format!("was measured by method {then}, this is method {now}; show it with iotoll {version}"));
     }
     Ok(())
 }
-
-#[cfg(test)]
-mod tests;

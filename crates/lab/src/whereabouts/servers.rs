@@ -12,7 +12,7 @@ const ACCEPTS: u32 = 1 << 16;
 
 /// Where a socket listens.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Address {
+pub enum Address {
     /// A TCP port.
     Port(u16),
     /// The path of a Unix socket.

@@ -111,7 +111,7 @@ pub fn below(word: u64, bound: u64) -> u64 {
 }
 
 /// Draws random orders.
-pub(crate) struct Shuffler {
+pub struct Shuffler {
     state: u64,
 }
 

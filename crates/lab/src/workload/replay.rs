@@ -12,7 +12,7 @@ const LEAST_WAIT_MICROS: u64 = 100;
 
 /// A trace, as a job replays it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Replay {
+pub struct Replay {
     /// The files that have requests, with the end of the last one.
     pub files: Vec<(String, u64)>,
     pub steps: Vec<Step>,
@@ -20,14 +20,14 @@ pub(crate) struct Replay {
 
 /// A request or a sync of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Step {
+pub struct Step {
     /// Microseconds since the first step.
     pub at: u64,
     pub what: What,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub enum What {
     Io(Request),
     /// Of a file.
     Sync(u32, Sync),

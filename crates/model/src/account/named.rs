@@ -92,7 +92,7 @@ pub(crate) fn account_in_words(kind: AccountKind, owner: Option<TaskOwner>, name
 }
 
 /// An account as reports call it.
-pub(crate) fn in_words((kind, _, name): &AccountKey) -> String {
+pub fn in_words((kind, _, name): &AccountKey) -> String {
     match kind {
         AccountKind::Task => name.clone(),
         AccountKind::Softirq => format!("softirq {name}"),

@@ -168,7 +168,6 @@ fn read<T>(what: &str, text: Option<String>, parse: fn(&str) -> Result<T, Wrong>
 mod tests {
     use super::*;
     use crate::experiment::draft::Surroundings;
-    use crate::toml_file;
 
     const FILE: &str = r#"
         title = "pull-up against gather"
@@ -197,26 +196,6 @@ mod tests {
         candidate = 1100.0
         source = "seed 001"
     "#;
-
-    #[test]
-    fn the_experiments_of_the_repository_can_be_run() {
-        let mut found = 0;
-        for (name, file, text) in toml_file::experiments() {
-            // Those of other verbs have a test beside their own parser.
-            if !matches!(toml_file::kind(&text), None | Some("compare")) {
-                continue;
-            }
-            let command = format!("# Run: iotoll compare experiments/{file}\n");
-            assert!(text.contains(&command), "{name}");
-            let experiment = parse(&name, &text).and_then(|draft| draft.resolve(&Surroundings::default()));
-            let experiment = experiment.unwrap_or_else(|error| panic!("{error}"));
-            assert!(experiment.arms.len() >= 2 && !experiment.title.is_empty(), "{name}");
-            // With what is started and filled before it, it takes less than three minutes.
-            assert!(experiment.rules.budget_seconds <= 165.0, "{name}");
-            found += 1;
-        }
-        assert!(found >= 7, "{found}");
-    }
 
     #[test]
     fn a_file_is_a_draft() {

@@ -63,7 +63,7 @@ pub struct AccountChange {
 }
 
 /// Why accounts cannot be kept although nobody chose other meters, and what would mend it; `None` if they can.
-pub(crate) fn reason(meters: &[MeterStatus]) -> Option<String> {
+pub fn reason(meters: &[MeterStatus]) -> Option<String> {
     let meter = meters.iter().find(|status| status.meter == Meter::Accounts)?;
     meter.status.reason().filter(|reason| !reason.starts_with("not chosen")).map(str::to_owned)
 }

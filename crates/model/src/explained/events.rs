@@ -8,9 +8,8 @@ use super::{
 };
 use crate::events::{CONTEXT_SWITCHES, Events, RARE};
 use crate::experiment::Metric;
-use crate::measured::Rounds;
 use crate::record::{EventCounts, Mode};
-use crate::slice::{RoundRecord, SliceReading, SliceRecord};
+use crate::slice::{RoundRecord, Rounds, SliceReading, SliceRecord};
 use crate::study::events::counts_between;
 use crate::study::windows::io_seconds;
 use serde::{Deserialize, Serialize};

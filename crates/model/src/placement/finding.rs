@@ -77,7 +77,7 @@ const RATES_APART: f64 = 0.25;
 const ENOUGH_WINDOWS: usize = 3;
 
 /// Both modes, if each has enough windows and their rates differ so much that one mean describes neither.
-pub(crate) fn two_rates(modes: &[ModeFinding]) -> Option<[&ModeFinding; 2]> {
+pub fn two_rates(modes: &[ModeFinding]) -> Option<[&ModeFinding; 2]> {
     let of = |mode: Mode| modes.iter().find(|found| found.mode == mode && found.windows >= ENOUGH_WINDOWS);
     let (same, apart) = (of(Mode::Same)?, of(Mode::Apart)?);
     let (low, high) = (same.iops?.min(apart.iops?), same.iops?.max(apart.iops?));
@@ -85,7 +85,7 @@ pub(crate) fn two_rates(modes: &[ModeFinding]) -> Option<[&ModeFinding; 2]> {
 }
 
 /// What the user can do about two rates.
-pub(crate) fn mend(place: Option<&Place>) -> String {
+pub fn mend(place: Option<&Place>) -> String {
     match place {
         None => "pin them with --place same or --place apart".to_owned(),
         Some(place) => {
@@ -95,7 +95,7 @@ pub(crate) fn mend(place: Option<&Place>) -> String {
 }
 
 /// "1 CPU for 5.1 s (148000 IOPS, 17.2 kcycles/IO)".
-pub(crate) fn in_words(found: &ModeFinding) -> String {
+pub fn in_words(found: &ModeFinding) -> String {
     let iops = found.iops.map(|iops| format!("{iops:.0} IOPS"));
     let cycles = found.cycles_per_io.map(|cycles| match cycles {
         // Rounds to 0, or is negative because of the background's error.

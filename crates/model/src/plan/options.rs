@@ -4,7 +4,7 @@
 //! documentation, the work in reports and the comparison with stored records follow from them.
 
 mod fio_names;
-mod row;
+pub(super) mod row;
 mod tables;
 
 use super::draft::Draft;
@@ -128,10 +128,10 @@ impl JobOption {
             return Some(format!("its value contains '{sign}', at which fio would cut it, as at a comment"));
         }
         let what = match self.name {
-            "bssplit" if value::requests::has_ranges(text) => {
+            "bssplit" if value::has_ranges(text) => {
                 Some("has a range of sizes, of which only the first one is used, as by fio")
             }
-            "bs" if value::requests::is_range_of_blocks(text) => Some(
+            "bs" if value::is_range_of_blocks(text) => Some(
                 "is the size of reads and, behind the '-', that of writes and trims, as in fio; bsrange draws sizes from a range",
             ),
             "percentage_random" if text.contains('%') => {

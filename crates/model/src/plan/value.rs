@@ -3,14 +3,13 @@
 //! Values mean what fio 3.33 with its default `kb_base=1024` makes of them. fio reads the leading digits of a value and
 //! ignores the rest, so that `bs=4.5k` means 4 bytes; here such a value is an error.
 
-pub mod files;
-pub mod requests;
 #[cfg(test)]
 mod tests;
 pub mod typed;
 
-use super::job::Size;
-use crate::plan::job::{Access, ENGINES, EngineKind, Order, PATTERNS, VerifyMethod};
+use crate::plan::job::{
+    Access, Distribution, ENGINES, EngineKind, Order, PATTERNS, Size, SizeRange, SizeShare, VerifyMethod,
+};
 use crate::unit::{Bytes, Nanos};
 use std::fmt::{self, Display, Write};
 use std::ops::RangeInclusive;
@@ -354,4 +353,113 @@ pub fn file_names(text: &str) -> Result<Vec<String>, Wrong> {
         None => Ok(names),
         Some(name) => Err(Wrong::because(text, format_args!("has {}, which is not a file name", Quoted(name)))),
     }
+}
+
+/// The largest block: fio's limit less a page, because a result of a system call is a length or one of 4095 errors.
+pub const LARGEST_BLOCK: u64 = (4 << 30) - 4096;
+
+/// The sizes of a block.
+pub const BLOCK: RangeInclusive<u64> = 1..=LARGEST_BLOCK;
+
+/// The most sizes of a direction, as in fio.
+const MOST_SHARES: usize = 64;
+
+/// `bs`: the sizes of reads, writes and trims. As in fio, a range has the size of reads and that of the others.
+pub fn blocks(text: &str) -> Result<[Option<u64>; 3], Wrong> {
+    let size = |item: &str| integer_in(item, &BLOCK);
+    match text.split_once('-').filter(|_| is_range_of_blocks(text)) {
+        Some((read, others)) => {
+            let others = size(others)?;
+            Ok([Some(size(read)?), Some(others), Some(others)])
+        }
+        None => each_direction(text, size),
+    }
+}
+
+/// Whether a value of `bs` is a range, which fio does not read as one.
+pub fn is_range_of_blocks(text: &str) -> bool {
+    text.contains('-') && !text.contains(',')
+}
+
+/// A size, or two between `-` or `:`, in any order, each within `limits`.
+pub fn range(text: &str, limits: &RangeInclusive<u64>) -> Result<SizeRange, Wrong> {
+    let (one, other) = text.split_once(['-', ':']).unwrap_or((text, text));
+    let (one, other) = (integer_in(one, limits)?, integer_in(other, limits)?);
+    Ok(SizeRange { least: Bytes(one.min(other)), most: Bytes(one.max(other)) })
+}
+
+/// `bssplit` of one direction: sizes with percentages, in fio's order: the greatest percentage last. A percentage that
+/// is missing or 0 is an equal share of the rest. The last one also has what the others leave. Of a range of sizes, fio
+/// reads the first one.
+pub fn split(text: &str) -> Result<Vec<SizeShare>, Wrong> {
+    let one = |item: &str| {
+        let (bytes, share) = item.split_once('/').unwrap_or((item, ""));
+        let first = bytes.split_once('-').map_or(bytes, |(first, _)| first);
+        // fio reads the digits of `5.` too.
+        let share = share.strip_suffix('.').unwrap_or(share);
+        let share = if share.is_empty() { 0 } else { percent(share)? };
+        Ok((integer_in(first, &BLOCK)?, share))
+    };
+    let items = text.split(':').map(one).collect::<Result<Vec<(u64, u8)>, Wrong>>()?;
+    if items.len() > MOST_SHARES {
+        return Err(Wrong::because(text, format_args!("has more than {MOST_SHARES} sizes")));
+    }
+    let sum: u64 = items.iter().map(|(_, percent)| u64::from(*percent)).sum();
+    if sum > 100 {
+        return Err(Wrong::because(text, format_args!("has percentages that add up to {sum}")));
+    }
+    let missing = items.iter().filter(|(_, percent)| *percent == 0).count().max(1) as u64;
+    let equal = u8::try_from((100 - sum) / missing).unwrap_or(0);
+    let filled = items.into_iter().map(|(size, percent)| (size, if percent == 0 { equal } else { percent }));
+    let mut shares: Vec<_> = filled.map(|(size, percent)| SizeShare { size: Bytes(size), percent }).collect();
+    shares.sort_by_key(|share| share.percent);
+    let given: u32 = shares.iter().map(|share| u32::from(share.percent)).sum();
+    if let Some(last) = shares.last_mut() {
+        last.percent += u8::try_from(100_u32.saturating_sub(given)).unwrap_or(0);
+    }
+    Ok(shares)
+}
+
+/// Whether a value of `bssplit` has a range of sizes.
+pub fn has_ranges(text: &str) -> bool {
+    text.split([',', ':']).any(|item| item.split('/').next().is_some_and(|size| size.contains('-')))
+}
+
+/// `random_distribution`.
+pub fn distribution(text: &str) -> Result<Distribution, Wrong> {
+    let (name, rest) = text.split_once(':').map_or((text, None), |(name, rest)| (name, Some(rest)));
+    match name {
+        "random" => Ok(Distribution::Random),
+        "zipf" => match rest.map_or(Some(1.1), plain_number) {
+            Some(theta) if theta > 0.0 => Ok(Distribution::Zipf(theta)),
+            _ => Err(Wrong::because(text, "has no theta above 0")),
+        },
+        _ => Err(Wrong::because(text, format_args!("has {}, which is no distribution", Quoted(name)))),
+    }
+}
+
+/// Percentages for each direction. fio reads one with a percent sign as a number above all percentages.
+pub fn percentages(text: &str) -> Result<[Option<u8>; 3], Wrong> {
+    each_direction(text, |item| match item.strip_suffix('%') {
+        Some(share) => percent(share).map(|_| 100),
+        None => percent(item),
+    })
+}
+
+/// The words that a format of file names may contain, and what they stand for.
+const NAME_WORDS: [&str; 4] = ["jobname", "jobnum", "filenum", "clientuid"];
+
+/// A format of file names. fio leaves a word that it does not know in the name.
+pub fn name_format(text: &str) -> Result<String, Wrong> {
+    let mut rest = text;
+    while let Some((_, after)) = rest.split_once('$') {
+        if !NAME_WORDS.iter().any(|word| after.starts_with(word)) {
+            return Err(Wrong::because(text, "has a '$' with another word"));
+        }
+        rest = after;
+    }
+    if text.chars().any(char::is_control) {
+        return Err(Wrong::new(format!("{} has a control character", Quoted(text))));
+    }
+    Ok(text.to_owned())
 }

@@ -4,10 +4,9 @@
 use super::{
     Direction, Done, Execution, Host, IoInterval, JobRecord, Outcome, PhaseRecord, Record, Snapshot, Source, Stretch,
 };
-use crate::envelope::{Envelope, Kind};
 use crate::experiment::Metric;
 use crate::finding::RunFinding;
-use crate::kind::{Extent, Misplaced, Recorded, assembled};
+use crate::kind::{Envelope, Extent, Kind, Misplaced, Recorded, assembled};
 use crate::limit::{self, Limit, Quantity};
 use crate::plan::Phase;
 use crate::storage::Storage;
@@ -58,7 +57,13 @@ pub struct Part {
 }
 
 impl Recorded for Record {
-    const KIND: Kind = Kind::Cost;
+    const KIND: Kind = Kind {
+        name: "cost",
+        schema: "iotoll.run/1",
+        noun: "a run",
+        made_by: "iotoll run or iotoll cost",
+        method_version: 6,
+    };
     type Line = Line;
     type Plan = Source;
     type Finding = RunFinding;
@@ -211,7 +216,7 @@ mod tests {
 
     fn lines(texts: &[serde_json::Value]) -> Result<Record, Misplaced> {
         let lines = texts.iter().map(|text| serde_json::from_value(text.clone()).unwrap()).collect();
-        Record::assemble(Envelope::new(Kind::Cost, 0.0, Vec::new()), lines)
+        Record::assemble(Envelope::new(Record::KIND, 0.0, Vec::new()), lines)
     }
 
     fn begun() -> serde_json::Value {

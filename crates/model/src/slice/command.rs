@@ -75,19 +75,19 @@ impl CommandScale {
 }
 
 /// The count between two readings.
-pub(crate) fn counts(first: &CommandReading, last: &CommandReading) -> Option<f64> {
+pub fn counts(first: &CommandReading, last: &CommandReading) -> Option<f64> {
     Some(last.count?.saturating_sub(first.count?) as f64)
 }
 
 /// Bytes of a mean call, or segment, between two readings of a counter of bytes.
-pub(crate) fn bytes_of_a_message(first: &CommandReading, last: &CommandReading) -> Option<f64> {
+pub fn bytes_of_a_message(first: &CommandReading, last: &CommandReading) -> Option<f64> {
     let (before, after) = first.calls.zip(last.calls).or(first.segments.zip(last.segments))?;
     let messages = after.saturating_sub(before);
     (messages > 0).then_some(counts(first, last)? / messages as f64)
 }
 
 /// Whether the counter of a command could not be read at an end of its slice, which then is left out.
-pub(crate) fn is_uncounted(slice: &SliceRecord) -> bool {
+pub fn is_uncounted(slice: &SliceRecord) -> bool {
     matches!(&slice.reading, SliceReading::Command { first, last, .. } if counts(first, last).is_none())
 }
 

@@ -3,9 +3,8 @@
 //! The sums grow while the experiment is measured, because it ends when it is precise enough.
 
 use super::command::{self, CommandScale, Commands, is_uncounted};
-use super::{RoundRecord, SliceReading, SliceRecord};
+use super::{Measured, Round, RoundRecord, Rounds, SliceReading, SliceRecord};
 use crate::experiment::{Metric, WorkCounter};
-use crate::measured::{Measured, Round, Rounds};
 use crate::record::{
     Direction, Execution, Host, JobRecord, Latency, Meter, MeterStatus, Mode, Snapshot, Stretch, TaskOwner, TaskTimes,
 };
@@ -16,7 +15,7 @@ use std::collections::BTreeMap;
 
 /// How the meter of the cycles is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Choice {
+pub enum Choice {
     /// By the first round; the others are not measured yet.
     FirstRound,
     /// By all of the rounds.
@@ -26,7 +25,7 @@ pub(crate) enum Choice {
 }
 
 /// Rounds of slices, as they are measured.
-pub(crate) struct MeasuredSlices {
+pub struct MeasuredSlices {
     pub rounds: Rounds,
     /// How to read the slices of each case, by round.
     readings: Vec<BTreeMap<usize, SliceReadings>>,
@@ -118,7 +117,7 @@ fn first_that_reads(rounds: &[RoundRecord], context: &Context) -> Option<Meter> 
 }
 
 /// Why none of these meters did.
-pub(crate) fn why_unmetered(rounds: &[RoundRecord], meters: &[MeterStatus]) -> &'static str {
+pub fn why_unmetered(rounds: &[RoundRecord], meters: &[MeterStatus]) -> &'static str {
     let of_machine = || meters.iter().filter(|it| Meter::by_trust().any(|meter| meter == it.meter));
     let runs = |fits: &dyn Fn(Meter) -> bool| of_machine().any(|it| it.status.taken().is_some() && fits(it.meter));
     if runs(&|meter| slices(rounds).all(|slice| is_fine_enough(meter, slice))) {
@@ -150,7 +149,7 @@ fn is_fine_enough(meter: Meter, slice: &SliceRecord) -> bool {
 }
 
 /// What one slice did, and what that cost; `None` where it is unknown.
-pub(crate) struct SliceCost {
+pub struct SliceCost {
     pub ios: Option<f64>,
     /// The time that they took, in seconds.
     pub seconds: Option<f64>,

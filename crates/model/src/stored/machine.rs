@@ -1,6 +1,6 @@
 //! Known differences between the machines of two records, in words: "kernel 6.9.1 → 6.18.44".
 
-use crate::envelope::Envelope;
+use crate::kind::Envelope;
 use crate::number::{self, NANOS};
 use crate::record::{Canaries, Host};
 use crate::storage::Storage;
@@ -20,19 +20,19 @@ const MITIGATIONS: usize = 3;
 /// Where a measurement ran, and its canaries.
 #[derive(Debug)]
 pub struct Machine<'a> {
-    pub(crate) host: &'a Host,
-    pub(crate) canaries: Vec<&'a Canaries>,
-    pub(crate) iotoll_version: &'a str,
+    pub host: &'a Host,
+    pub canaries: Vec<&'a Canaries>,
+    pub iotoll_version: &'a str,
 }
 
 impl<'a> Machine<'a> {
     /// One without canaries.
-    pub(crate) fn of(host: &'a Host, envelope: &'a Envelope) -> Self {
+    pub fn of(host: &'a Host, envelope: &'a Envelope) -> Self {
         Self { host, canaries: Vec::new(), iotoll_version: &envelope.iotoll_version }
     }
 
     /// All differences from this machine (then) to `now`, the most important first.
-    pub(crate) fn differences(&self, now: &Self) -> Vec<String> {
+    pub fn differences(&self, now: &Self) -> Vec<String> {
         let (from, to) = (self.host, now.host);
         let none = || "none".to_owned();
         let mut found: Vec<Option<String>> = vec![

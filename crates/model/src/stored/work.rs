@@ -16,13 +16,13 @@ pub(crate) fn named(mut found: Vec<String>) -> Vec<String> {
 }
 
 /// "bs 4096 → 8192".
-pub(crate) fn differs(name: &str, then: impl Display, now: impl Display) -> Option<String> {
+pub fn differs(name: &str, then: impl Display, now: impl Display) -> Option<String> {
     let (then, now) = (then.to_string(), now.to_string());
     (then != now).then(|| format!("{name} {then} → {now}"))
 }
 
 /// Differences between the commands of services with the same name.
-pub(crate) fn of_services(then: &[Service], now: &[Service]) -> Vec<String> {
+pub fn of_services(then: &[Service], now: &[Service]) -> Vec<String> {
     let command = |services: &[Service], service: &Service| named_in(services, &service.command.join(" "));
     let pairs = now.iter().filter_map(|today| Some((then.iter().find(|before| before.name == today.name)?, today)));
     pairs
@@ -33,7 +33,7 @@ pub(crate) fn of_services(then: &[Service], now: &[Service]) -> Vec<String> {
 }
 
 /// Differences between the jobs of two plans, each with its services.
-pub(crate) fn of_plans((then, before): (&Plan, &[Service]), (now, today): (&Plan, &[Service])) -> Vec<String> {
+pub fn of_plans((then, before): (&Plan, &[Service]), (now, today): (&Plan, &[Service])) -> Vec<String> {
     let (before, today) = (jobs(then, before), jobs(now, today));
     if before.len() != today.len() {
         return vec![format!("jobs {} → {}", before.len(), today.len())];
@@ -52,7 +52,7 @@ fn jobs(plan: &Plan, services: &[Service]) -> Vec<JobPlan> {
 }
 
 /// The words of two commands that differ. If the number of words differs, both commands.
-pub(crate) fn of_words((then, before): (&[String], &[Service]), (now, today): (&[String], &[Service])) -> Vec<String> {
+pub fn of_words((then, before): (&[String], &[Service]), (now, today): (&[String], &[Service])) -> Vec<String> {
     let named = |words: &[String], services| words.iter().map(|word| named_in(services, word)).collect::<Vec<_>>();
     let (then, now) = (named(then, before), named(now, today));
     if then.len() != now.len() {

@@ -14,19 +14,19 @@ use crate::record::{Canaries, Execution, Holder, Host, Meter, Outcome, PhaseReco
 use crate::warning::{Code, Warning, gravest_first};
 
 /// Busy fraction of the background above which there is a caveat: its variation then affects the result.
-pub(crate) const BUSY_BACKGROUND: f64 = 0.05;
+pub const BUSY_BACKGROUND: f64 = 0.05;
 /// Busy fraction of the idle machine above which the added load of a workload cannot be seen.
 pub(crate) const NEVER_IDLE: f64 = 0.95;
 /// Difference between the background before and after, as a fraction of the machine, above which there is a caveat.
 const MOVED_BACKGROUND: f64 = 0.02;
 /// Busy fraction above which all CPUs count as busy, so that the load squeezes the background.
-pub(crate) const SATURATED: f64 = 0.98;
+pub const SATURATED: f64 = 0.98;
 /// Smaller backgrounds are ignored, even if the load squeezes them.
 const SQUEEZABLE: f64 = 0.01;
 /// Stolen time, as a fraction of the machine's capacity, above which there is a caveat.
-pub(crate) const STOLEN: f64 = 0.005;
+pub const STOLEN: f64 = 0.005;
 /// Relative difference between meters above which they disagree.
-pub(crate) const DISAGREEMENT: f64 = 0.03;
+pub const DISAGREEMENT: f64 = 0.03;
 /// On-CPU fraction above which a load counts as not sleeping, so that all meters must agree on it.
 const AWAKE: f64 = 0.97;
 /// Relative change of a canary above which there is a caveat. On a shared host, canaries move by a third without a
@@ -106,7 +106,7 @@ fn packets_lost(job: &JobFinding) -> Option<Warning> {
 }
 
 /// The caveat about packets that may have been lost, where `name` does not learn how many.
-pub(crate) fn loss_unknown(name: &str, is_known: bool) -> Option<Warning> {
+pub fn loss_unknown(name: &str, is_known: bool) -> Option<Warning> {
     let message = format!(
         "{name}: the number of packets lost is unavailable, because only the other side counts them; measure the side that receives, \
          or read its report"
@@ -118,7 +118,7 @@ pub(crate) fn loss_unknown(name: &str, is_known: bool) -> Option<Warning> {
 const LOST: f64 = 0.03;
 
 /// The caveat about packets that `name` sent, or that were sent to it: how many were lost, and of how many.
-pub(crate) fn lost_packets(name: &str, sent: (u64, u64), came: (u64, u64)) -> Option<Warning> {
+pub fn lost_packets(name: &str, sent: (u64, u64), came: (u64, u64)) -> Option<Warning> {
     let part = |(lost, of): (u64, u64)| if of > 0 { lost as f64 / of as f64 } else { 0.0 };
     let message = if part(sent) > LOST {
         format!(

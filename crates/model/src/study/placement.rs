@@ -19,10 +19,10 @@ use crate::warning::{Code, Warning};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Fraction of the time above which a mode is that of the phase; the rest is the start-up of threads.
-pub(crate) const ALMOST_ALL: f64 = 0.9;
+pub const ALMOST_ALL: f64 = 0.9;
 
 /// A window between two snapshots, and the placement of threads in it.
-pub(crate) struct PlacedWindow<'a> {
+pub struct PlacedWindow<'a> {
     pub begin: Nanos,
     pub end: Nanos,
     /// I/Os, if counted.
@@ -38,7 +38,7 @@ impl PlacedWindow<'_> {
 }
 
 /// The peers that are servers according to the snapshots.
-pub(crate) fn servers<'a>(snapshots: impl IntoIterator<Item = &'a Snapshot>) -> BTreeSet<u32> {
+pub fn servers<'a>(snapshots: impl IntoIterator<Item = &'a Snapshot>) -> BTreeSet<u32> {
     let whereabouts = snapshots.into_iter().filter_map(|snapshot| snapshot.whereabouts.as_deref());
     whereabouts.flat_map(|whereabouts| &whereabouts.servers).copied().collect()
 }
@@ -49,12 +49,12 @@ fn servers_of(executions: &[Execution]) -> BTreeSet<u32> {
 
 /// The servers that may belong to the load. `None` for jobs that use files or nothing, so that no other process is part
 /// of their load. `jobs` is `None` for a command, whose peers are unknown.
-pub(crate) fn of_load<'a>(jobs: Option<&[JobPlan]>, servers: &'a BTreeSet<u32>) -> Option<&'a BTreeSet<u32>> {
+pub fn of_load<'a>(jobs: Option<&[JobPlan]>, servers: &'a BTreeSet<u32>) -> Option<&'a BTreeSet<u32>> {
     jobs.is_none_or(|jobs| jobs.iter().any(|job| job.path.uri.is_some())).then_some(servers)
 }
 
 /// The windows of an execution with a recorded placement, within its time of I/O.
-pub(crate) fn placed<'a>(execution: &'a Execution, servers: Option<&BTreeSet<u32>>) -> Vec<PlacedWindow<'a>> {
+pub fn placed<'a>(execution: &'a Execution, servers: Option<&BTreeSet<u32>>) -> Vec<PlacedWindow<'a>> {
     let found = execution.stretch.pairs().filter_map(|(before, after)| {
         let (begin, end, whereabouts) = (before.at_nanos, after.at_nanos, after.whereabouts.as_deref()?);
         let ios = done_between(before, after).map(|done| done.ios);
@@ -183,7 +183,7 @@ pub(super) fn caveat(phase: &PhaseFinding, jobs: &str, place: Option<&Place>) ->
 const ELSEWHERE: f64 = 0.1;
 
 /// Servers that ran on other CPUs than `asked` requests, which only the user can fix.
-pub(crate) fn elsewhere(asked: &Place, windows: &[PlacedWindow], servers: &BTreeSet<u32>, cpus: usize) -> Vec<Warning> {
+pub fn elsewhere(asked: &Place, windows: &[PlacedWindow], servers: &BTreeSet<u32>, cpus: usize) -> Vec<Warning> {
     // For each peer: the windows in which it was busy together with the workload, and those of them in which it was
     // misplaced.
     let mut peers: BTreeMap<(u32, &str), (usize, usize)> = BTreeMap::new();

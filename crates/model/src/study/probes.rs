@@ -19,7 +19,7 @@ pub(super) fn study(asked: &[Descriptor], executions: &[Execution], background: 
 
 /// One probe, and the index of its readings.
 #[derive(Clone, Copy)]
-pub(crate) struct Probe<'a> {
+pub struct Probe<'a> {
     pub place: usize,
     pub descriptor: &'a Descriptor,
 }

@@ -141,7 +141,7 @@ pub(super) fn are_loads_apart(regimes: &[RegimeFinding]) -> bool {
 
 /// Whether two costs of the workload's own threads, or two fractions of reads from storage, are those of different
 /// loads.
-pub(crate) fn is_another_load((own, others): (f64, f64), sources: Option<(f64, f64)>) -> bool {
+pub fn is_another_load((own, others): (f64, f64), sources: Option<(f64, f64)>) -> bool {
     let ratio = own / others;
     ratio.max(1.0 / ratio) >= LEAST_STEP || sources.is_some_and(|(one, other)| (one - other).abs() > SOURCES_APART)
 }

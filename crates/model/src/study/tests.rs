@@ -5,7 +5,6 @@ mod clocks;
 mod copies;
 mod coverage;
 mod events;
-mod hostile;
 mod limited;
 mod limits;
 mod placement;
@@ -15,11 +14,10 @@ mod stepping;
 mod symbols;
 
 use super::study;
-use crate::envelope::{Envelope, Kind};
 use crate::experiment::Metric;
 use crate::finding::RunFinding;
 use crate::histogram::Histogram;
-use crate::kind::Recorded;
+use crate::kind::{Envelope, Recorded};
 use crate::limit::{Limit, LimitState};
 use crate::plan::Plan;
 use crate::reading::Reading;
@@ -142,7 +140,7 @@ fn record(background: Vec<Stretch>, executions: Vec<Execution>) -> Record {
     let meter = |meter| MeterStatus { meter, status: Reading::Taken("seen".into()) };
     let missing = |meter, why: &str| MeterStatus { meter, status: Reading::unavailable(why) };
     Record {
-        envelope: Envelope::new(Kind::Cost, 0.0, vec![]),
+        envelope: Envelope::new(Record::KIND, 0.0, vec![]),
         source: Source::Run(Plan::default()),
         host: Host { cpus: CPUS, tsc_hertz: CLOCK, ..Host::default() },
         meters: vec![

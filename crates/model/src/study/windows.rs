@@ -2,8 +2,7 @@
 
 use super::Context;
 use crate::account::named::SOAKER;
-use crate::cost::{BusyTime, Cycles, WholeMachine, WorkloadThreads};
-use crate::meter::{Counts, Meter};
+use crate::meter::{BusyTime, Counts, Cycles, Meter, WholeMachine, WorkloadThreads};
 use crate::record::{Done, Execution, IoInterval, Mode, Snapshot, Stretch, TaskOwner, TaskTime};
 use crate::unit::Nanos;
 
@@ -13,7 +12,7 @@ const GROUPS: usize = 20;
 
 /// A meter's measurement between two snapshots.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Window {
+pub struct Window {
     /// Begin and end.
     pub begin: Nanos,
     pub end: Nanos,
@@ -273,7 +272,7 @@ pub(super) fn done_between(before: &Snapshot, after: &Snapshot) -> Option<Done> 
 }
 
 /// How long an execution did I/O, in seconds.
-pub(crate) fn io_seconds(execution: &Execution) -> f64 {
+pub fn io_seconds(execution: &Execution) -> f64 {
     let (begin, end) = match (execution.io_interval, execution.stretch.snapshots.as_slice()) {
         (Some(interval), _) => (interval.begin_nanos, interval.end_nanos),
         (None, [first, .., last]) => (first.at_nanos, last.at_nanos),

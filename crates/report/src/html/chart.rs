@@ -1,8 +1,8 @@
 //! Charts as drawings in SVG: two axes, the contents, and tooltips. Colours are classes of the style sheet.
 
 use super::axis::Axis;
-use super::markup::{element, escape};
 use super::subject;
+use super::{element, escape};
 use crate::document::{Chart, FlameGraph, Mark, Point};
 use crate::flame_graph::svg;
 use std::fmt::Write;

@@ -1,7 +1,7 @@
 //! Tables in which each interval is drawn next to its numbers, with one scale for each column.
 
-use super::markup::{element, escape};
 use super::{class, pill};
+use super::{element, escape};
 use crate::document::{Align, Cell, Column, Draw, Interval, Note, Raw, Row, Scale, Table, Tone};
 use crate::number::{self, bare_percent};
 

@@ -1,6 +1,6 @@
 //! A timeline as data for a script that draws it: the plotting library uPlot, as it was published, and `timeline.js`.
 
-use super::markup::{element, escape};
+use super::{element, escape};
 use crate::document::Timeline;
 use serde_json::{Value, json};
 

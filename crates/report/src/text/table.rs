@@ -4,7 +4,7 @@
 //! columns that it can spare, the least needed first. Cells carry their tone, so widths are those of the bare text.
 
 use super::drawing;
-use super::page::{Page, width};
+use super::{Page, width};
 use crate::document::{Align, Cell, Column, Draw, Need, Row, Table, Tone};
 
 /// Blanks between columns.
@@ -220,7 +220,7 @@ fn padded(text: &str, room: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ink::Ink;
+    use crate::text::Ink;
 
     fn meters() -> Table {
         let mut table = Table::new(vec![

@@ -3,8 +3,7 @@
 use super::*;
 use crate::estimate::CONFIDENCE;
 use crate::evidence::Evidence;
-use crate::log_ratio::{Resolution, log_ratio};
-use crate::ratio::Pair;
+use crate::ratio::{Pair, Resolution, log_ratio};
 use proptest::prelude::*;
 
 fn of_ratios(ratios: &[f64]) -> Vec<PairedRound> {

@@ -4,9 +4,9 @@ use super::lines_of_record;
 use crate::bench::Bench;
 use crate::bench::seeded::Seeded;
 use anyhow::Context;
-use model::ftq::FtqRecord;
 use model::kind::Recorded;
 use model::unit::Nanos;
+use verbs::ftq::FtqRecord;
 
 /// Readings of a block that is moved as a whole: 7 ms, much less than any period, more than most natural stalls.
 const BLOCK: usize = 16;

@@ -1,6 +1,7 @@
 //! Which requests a job makes, beyond its direction, its order and one size of blocks.
 
 use super::{Access, JobPlan};
+use crate::plan::options::row::Takes;
 use crate::unit::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -25,13 +26,20 @@ impl<T> Each<T> {
     pub fn each(self) -> [T; 3] {
         [self.read, self.write, self.trim]
     }
+}
 
-    /// Replaces the values that are given.
-    pub fn update(&mut self, [read, write, trim]: [Option<T>; 3]) {
+impl<T> Takes<[Option<T>; 3]> for Each<T> {
+    fn take(&mut self, [read, write, trim]: [Option<T>; 3]) {
         let places = [(&mut self.read, read), (&mut self.write, write), (&mut self.trim, trim)];
         for (place, value) in places.into_iter().filter_map(|(place, given)| Some((place, given?))) {
             *place = value;
         }
+    }
+}
+
+impl Takes<[Option<u64>; 3]> for Each<Bytes> {
+    fn take(&mut self, given: [Option<u64>; 3]) {
+        self.take(given.map(|size| size.map(Bytes)));
     }
 }
 

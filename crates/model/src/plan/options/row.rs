@@ -3,7 +3,7 @@
 
 use super::{Default, JobOption, Role, Value};
 use crate::plan::draft::Draft;
-use crate::plan::job::{Each, EngineKind, JobPlan, Size};
+use crate::plan::job::{EngineKind, JobPlan, Size};
 use crate::plan::value::{Choice, TimeUnit, Wrong, list_words};
 use crate::unit::{Bytes, Nanos};
 use std::ops::RangeInclusive;
@@ -83,7 +83,7 @@ pub(super) fn words_of<T: Choice>(_: fn(&JobPlan) -> &T) -> String {
 }
 
 /// A field that takes a value, maybe one of another type.
-pub(super) trait Takes<T> {
+pub(in crate::plan) trait Takes<T> {
     /// Replaces what is given.
     fn take(&mut self, value: T);
 }
@@ -97,18 +97,6 @@ impl<T> Takes<T> for T {
 impl<T> Takes<T> for Option<T> {
     fn take(&mut self, value: T) {
         *self = Some(value);
-    }
-}
-
-impl<T> Takes<[Option<T>; 3]> for Each<T> {
-    fn take(&mut self, given: [Option<T>; 3]) {
-        self.update(given);
-    }
-}
-
-impl Takes<[Option<u64>; 3]> for Each<Bytes> {
-    fn take(&mut self, given: [Option<u64>; 3]) {
-        self.update(given.map(|size| size.map(Bytes)));
     }
 }
 

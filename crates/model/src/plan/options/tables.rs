@@ -14,12 +14,10 @@ use super::{JobOption, engine};
 use crate::plan::draft::Start;
 use crate::plan::job::*;
 use crate::plan::value::TimeUnit::{Microseconds, Seconds};
-use crate::plan::value::files::name_format;
-use crate::plan::value::requests::{BLOCK, LARGEST_BLOCK, blocks, distribution, percentages, range, split};
 use crate::plan::value::typed::{self, shown};
 use crate::plan::value::{
-    Effect, LARGEST_CPU, LARGEST_FILE, Wrong, choice, count_in, cpus, each_direction, file_names, list_words,
-    percentiles,
+    BLOCK, Effect, LARGEST_BLOCK, LARGEST_CPU, LARGEST_FILE, Wrong, blocks, choice, count_in, cpus, distribution,
+    each_direction, file_names, list_words, name_format, percentages, percentiles, range, split,
 };
 use crate::unit::{Bytes, Nanos};
 

@@ -158,3 +158,54 @@ fn suggests_similar_words_only() {
     assert_eq!(nearest("", words), None);
     assert_eq!(nearest(&"iodepth".repeat(100), words), None);
 }
+
+#[test]
+fn ranges_have_one_or_two_sizes() {
+    let ends = |text| range(text, &BLOCK).map(|range| (range.least.0, range.most.0));
+    assert_eq!((ends("4k-16k"), ends("16k:4k")), (Ok((4096, 16384)), Ok((4096, 16384))));
+    assert_eq!(ends("4k"), Ok((4096, 4096)));
+    for text in ["0", "4k-", "-4k", "0-4k", "4k-8k-16k", "4k-16g"] {
+        assert!(range(text, &BLOCK).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn a_range_of_blocks_is_a_size_for_reads_and_one_for_the_others() {
+    assert_eq!(blocks("4k-512k"), Ok([Some(4096), Some(512 << 10), Some(512 << 10)]));
+    assert_eq!(blocks("4k,8k,"), Ok([Some(4096), Some(8192), None]));
+    for text in ["4k-", "-4k", "4k-8k-16k", "4k-8k,16k", "0-4k", "4k-4g"] {
+        assert!(blocks(text).is_err(), "{text}");
+    }
+    assert_eq!(LARGEST_BLOCK, 4_194_300 << 10, "as the table of options says");
+}
+
+#[test]
+fn splits_that_say_nothing_or_too_much_are_refused() {
+    for text in ["", "4k/x", "4k/101", "4k/60:8k/50", "/50", "4k/5.5", "4k::8k"] {
+        assert!(split(text).is_err(), "{text}");
+    }
+    assert_eq!(split("4k/5.:8k/95"), split("4k/5:8k/95"));
+    assert_eq!(percentages("5%,20").unwrap(), [Some(100), Some(20), Some(20)]);
+    assert!(percentages("%").is_err() && percentages("101%").is_err());
+    assert_eq!(split("4k/50:8k-16k/50").unwrap().iter().map(|share| share.size.0).max(), Some(8192));
+    assert!(has_ranges("4k/50:8k-16k/50") && !has_ranges("4k/50:8k/50"));
+    assert_eq!(split(&vec!["4k"; 65].join(":")).unwrap_err().reason.split(' ').next_back(), Some("sizes"));
+}
+
+#[test]
+fn distributions_have_the_limits_of_fio() {
+    for (text, theta) in [("zipf", 1.1), ("zipf:1.2", 1.2), ("zipf:1", 1.0)] {
+        assert_eq!(distribution(text), Ok(Distribution::Zipf(theta)), "{text}");
+    }
+    for text in ["zipf:0", "zipf:x", "zipf:-1", "zipf:1:2", "pareto:0.2", "zipf:"] {
+        assert!(distribution(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn a_format_has_only_known_words() {
+    assert!(name_format("a.$jobnum/$filenum$clientuid").is_ok());
+    for bad in ["$", "$file", "x$job.1"] {
+        assert!(name_format(bad).is_err(), "{bad}");
+    }
+}

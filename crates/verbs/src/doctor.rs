@@ -1,0 +1,3 @@
+//! What this machine can measure.
+
+pub mod page;

@@ -1,0 +1,13 @@
+//! Fixed-time-quantum I/O: what one worker did in each quantum of time, with the kernel's counters on the same time axis.
+
+pub mod finding;
+pub mod measure;
+pub mod page;
+pub mod record;
+mod series;
+mod study;
+
+pub use finding::FtqFinding;
+pub use record::{FtqPlan, FtqRecord};
+pub(crate) use study::quantities;
+pub use study::study;

@@ -1,0 +1,34 @@
+//! What iotoll measures, a folder for each verb: its plan, its record, how it is measured, its study and its page. No verb knows another;
+//! what they share is in the crates below, and in [`pages`].
+
+pub mod blast;
+pub mod compare;
+pub mod cost;
+pub mod doctor;
+pub mod format;
+pub mod ftq;
+pub mod guest;
+pub mod history;
+pub mod pages;
+
+#[cfg(test)]
+mod experiments;
+
+#[cfg(test)]
+mod hostile;
+
+pub use format::{Finding, Format};
+
+/// Every kind of record: `$of::<R>()` for each.
+#[macro_export]
+macro_rules! kinds {
+    ($of:ident) => {
+        [
+            $of::<model::record::Record>(),
+            $of::<$crate::compare::CompareRecord>(),
+            $of::<$crate::guest::GuestRecord>(),
+            $of::<$crate::ftq::FtqRecord>(),
+            $of::<$crate::blast::BlastRecord>(),
+        ]
+    };
+}

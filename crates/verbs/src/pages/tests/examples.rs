@@ -1,0 +1,62 @@
+//! For tests: findings of every kind.
+
+use crate::pages::plan;
+use crate::{Finding, blast, compare, cost, doctor, ftq, guest, history};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+type Examples = Vec<(String, Box<dyn Finding>)>;
+
+/// Findings of every kind of record.
+pub fn measured() -> Examples {
+    fn named<F: Finding + 'static>(kind: &str, findings: Vec<(&str, F)>) -> Examples {
+        let name = |name: &str| format!("{kind}_{name}");
+        findings.into_iter().map(|(own, finding)| (name(own), Box::new(finding) as Box<dyn Finding>)).collect()
+    }
+    let mut all = named("cost", cost::page::fixture::all());
+    all.extend(named("compare", compare::page::fixture::all()));
+    all.extend(named("guest", guest::page::fixture::all()));
+    all.extend(named("ftq", ftq::page::fixture::all()));
+    all.extend(named("blast", blast::page::fixture::all()));
+    all
+}
+
+/// All that can be shown: also what no record contains.
+pub fn all() -> Examples {
+    let others: [(&str, Box<dyn Finding>); 3] = [
+        ("doctor", Box::new(doctor::page::fixture())),
+        ("experiment", Box::new(plan::fixture())),
+        ("history", Box::new(history::page::fixture::upgraded())),
+    ];
+    measured().into_iter().chain(others.map(|(name, finding)| (name.to_owned(), finding))).collect()
+}
+
+/// The finding of this name that is written down in `json`, among others. `prepare` may fill in what would be long there.
+pub fn written<F: DeserializeOwned>(json: &str, name: &str, prepare: impl Fn(&mut Value)) -> F {
+    let all: Value = serde_json::from_str(json).expect("JSON");
+    let mut finding = whole(&all, name);
+    prepare(&mut finding);
+    serde_json::from_value(finding).unwrap_or_else(|why| panic!("{name}: {why}"))
+}
+
+/// One of them: what it says itself, and what the one is that it is `like`.
+fn whole(all: &Value, name: &str) -> Value {
+    let own = &all[name];
+    let mut finding = own["like"].as_str().map_or(Value::Null, |like| whole(all, like));
+    change(&mut finding, own);
+    finding
+}
+
+/// Changes the members of an object, or those places of a list. An object with the only key `=` stands in place of another one.
+fn change(value: &mut Value, by: &Value) {
+    match (&mut *value, by) {
+        (_, Value::Object(by)) if by.contains_key("=") => *value = by["="].clone(),
+        (Value::Object(members), Value::Object(by)) => {
+            by.iter().for_each(|(key, by)| change(members.entry(key).or_insert(Value::Null), by));
+        }
+        (Value::Array(list), Value::Object(by)) => {
+            by.iter().for_each(|(place, by)| change(&mut list[place.parse::<usize>().unwrap()], by));
+        }
+        _ => *value = by.clone(),
+    }
+}
