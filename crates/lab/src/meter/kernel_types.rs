@@ -2,6 +2,7 @@
 //! in the kernel's Documentation/bpf/btf.rst).
 
 use std::collections::HashMap;
+use std::ffi::CStr;
 
 /// Where a member of a structure is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,22 +49,24 @@ impl KernelTypes {
         };
         let (types, strings) = (part(types_at, types_length)?, part(strings_at, strings_length)?);
         let name = |at: u32| {
-            let text = strings.get(usize::try_from(at).ok()?..)?.split(|byte| *byte == 0).next()?;
-            std::str::from_utf8(text).ok()
+            let text = CStr::from_bytes_until_nul(strings.get(usize::try_from(at).ok()?..)?);
+            text.ok()?.to_str().ok()
         };
-        let types: Vec<u32> = words(types).collect();
         let (mut found, mut numbers) = (Self::default(), HashMap::new());
-        let (mut rest, mut number) = (types.as_slice(), 0);
-        while let Some((&[named, info, _], behind)) = rest.split_first_chunk() {
+        let (mut rest, mut number) = (types, 0);
+        // A description has a million words, and every measurement reads it: only those of the wanted types are taken apart.
+        while let Some((&[a, b, c, d, e, f, g, h, ..], behind)) = rest.split_first_chunk::<12>() {
+            let (named, info) = (u32::from_ne_bytes([a, b, c, d]), u32::from_ne_bytes([e, f, g, h]));
             number += 1;
             let (count, kind) = (info & 0xffff, info >> 24 & 0x1f);
-            let (own, next) = behind.split_at_checked(usize::try_from(words_behind(kind, count)?).ok()?)?;
+            let (own, next) = behind.split_at_checked(usize::try_from(4 * words_behind(kind, count)?).ok()?)?;
             rest = next;
+            let own = || words(own).collect::<Vec<u32>>();
             match kind {
                 STRUCTURE if name(named).is_some_and(|name| structures.contains(&name)) => {
                     // With the flag, the upper 8 bits have the width of a field of bits.
                     let mask = if info >> 31 == 1 { 0xff_ffff } else { u32::MAX };
-                    for member in own.chunks_exact(3) {
+                    for member in own().chunks_exact(3) {
                         let &[member, _, bits] = member else { continue };
                         let place = Place { byte: (bits & mask) / 8, bit: (bits & mask) % 8 };
                         found.members.entry((name(named)?.to_owned(), name(member)?.to_owned())).or_insert(place);
@@ -73,7 +76,7 @@ impl KernelTypes {
                     numbers.insert(number, name(named)?.to_owned());
                 }
                 SECTION if name(named) == Some(VARIABLES_OF_EACH_CPU) => {
-                    for variable in own.chunks_exact(3) {
+                    for variable in own().chunks_exact(3) {
                         let &[variable, at, _] = variable else { continue };
                         found.of_each_cpu.extend(numbers.get(&variable).map(|name| (name.clone(), at)));
                     }
