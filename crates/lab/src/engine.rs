@@ -22,6 +22,7 @@ use model::plan::{EngineKind, JobPlan, Medium, Size};
 pub use nbd::tuning as path_tuning;
 use rustix::fs::FallocateFlags;
 use std::fs::File;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
 use sys::buffer::AlignedBuffer;
@@ -79,9 +80,9 @@ pub fn open(copy: &JobCopy) -> Result<OpenEngine> {
     open(copy)
 }
 
-/// The files of a job.
-fn open_files(copy: &JobCopy) -> Result<Vec<File>> {
-    copy.targets.iter().map(|target| target::open(copy.plan, target)).collect()
+/// The files of a job. The loops hold them as `OwnedFd`: the descriptor of a `File` costs a call into the standard library per I/O.
+fn open_files<F: From<File>>(copy: &JobCopy) -> Result<Vec<F>> {
+    copy.targets.iter().map(|target| target::open(copy.plan, target).map(F::from)).collect()
 }
 
 /// Bytes of one slot: the largest block, in whole pages so that every slot suits O_DIRECT.
@@ -100,12 +101,12 @@ fn noisy_slots(plan: &JobPlan, count: u32) -> Result<AlignedBuffer> {
 }
 
 /// fsync or fdatasync of a file.
-fn sync_file(file: Option<&File>, what: Sync) -> std::io::Result<bool> {
+fn sync_file(file: Option<&OwnedFd>, what: Sync) -> std::io::Result<bool> {
     let Some(file) = file else { return Ok(false) };
-    match what {
-        Sync::All => file.sync_all(),
-        Sync::Data => file.sync_data(),
-    }?;
+    rustix::io::retry_on_intr(|| match what {
+        Sync::All => rustix::fs::fsync(file),
+        Sync::Data => rustix::fs::fdatasync(file),
+    })?;
     Ok(true)
 }
 
@@ -124,7 +125,7 @@ impl Trims {
 
     /// Not inlined, so that the loops of reads and writes stay small.
     #[inline(never)]
-    fn perform(&mut self, file: &File, request: &Request) -> i32 {
+    fn perform(&mut self, file: &OwnedFd, request: &Request) -> i32 {
         let (offset, length) = (request.offset, u64::from(request.length));
         self.calls += 1;
         let outcome = if self.devices.get(request.file as usize) == Some(&true) {

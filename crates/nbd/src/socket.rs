@@ -103,6 +103,7 @@ impl Socket {
 }
 
 impl AsFd for Socket {
+    #[inline]
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }

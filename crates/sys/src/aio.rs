@@ -128,6 +128,7 @@ impl Ring for AioContext {
         Ok(())
     }
 
+    #[inline]
     fn wait(&mut self, least: u32, most: u32) -> io::Result<()> {
         self.submit()?;
         let most = (most.max(1) as usize).min(self.events.len());

@@ -21,7 +21,7 @@ pub fn size(device: &File) -> io::Result<u64> {
 }
 
 /// Discards a range of a block device.
-pub fn discard(device: &File, offset: u64, length: u64) -> io::Result<()> {
+pub fn discard(device: &impl AsRawFd, offset: u64, length: u64) -> io::Result<()> {
     let range = [offset, length];
     // SAFETY: BLKDISCARD reads two u64 from the pointer.
     if unsafe { libc::ioctl(device.as_raw_fd(), BLKDISCARD, range.as_ptr()) } != 0 {

@@ -7,6 +7,7 @@
 use crate::buffer::AlignedBuffer;
 use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
 
 /// Direction of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +75,7 @@ pub trait Ring {
 /// The memory and files of a ring, and which slots are in flight.
 #[derive(Debug)]
 pub struct Slots {
-    pub(crate) files: Vec<File>,
+    pub(crate) files: Vec<OwnedFd>,
     buffer: AlignedBuffer,
     slot_bytes: usize,
     busy: Vec<bool>,
@@ -84,13 +85,10 @@ pub struct Slots {
 impl Slots {
     pub(crate) fn new(files: Vec<File>, buffer: AlignedBuffer, count: u32) -> io::Result<Self> {
         let slots = usize::try_from(count).unwrap_or(usize::MAX);
-        if slots == 0 || buffer.len() / slots == 0 {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "a ring needs at least one slot of at least one byte",
-            ));
-        }
-        let slot_bytes = buffer.len() / slots;
+        let slot_bytes = buffer.len().checked_div(slots).filter(|bytes| *bytes > 0);
+        let needed = "a ring needs at least one slot of at least one byte";
+        let slot_bytes = slot_bytes.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, needed))?;
+        let files = files.into_iter().map(OwnedFd::from).collect();
         Ok(Self { files, buffer, slot_bytes, busy: vec![false; slots], in_flight: 0 })
     }
 
@@ -103,7 +101,7 @@ impl Slots {
     }
 
     /// The files.
-    pub fn files(&self) -> &[File] {
+    pub fn files(&self) -> &[OwnedFd] {
         &self.files
     }
 

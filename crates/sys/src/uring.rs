@@ -191,6 +191,7 @@ impl Ring for BlockRing {
 
     /// One system call, or none if nothing is staged and the completions are already available. Where a kernel thread takes
     /// submissions, it spins for completions, as fio does: a sleeping wait would be the call that the thread saves.
+    #[inline]
     fn wait(&mut self, least: u32, _: u32) -> io::Result<()> {
         let least = least.min(self.slots.in_flight()) as usize;
         if self.asking.submission_thread {

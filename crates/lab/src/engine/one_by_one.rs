@@ -9,12 +9,13 @@ use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
 use sys::buffer::AlignedBuffer;
 use sys::byte_store::ByteStore;
 
 /// pread and pwrite: one system call per I/O.
 pub(super) fn psync(copy: &JobCopy) -> Result<OpenEngine> {
-    ready(copy, open_files(copy)?)
+    ready(copy, open_files::<OwnedFd>(copy)?)
 }
 
 /// read and write at the file's position, which lseek moves where the next I/O does not follow the last one: what programs without
@@ -30,7 +31,7 @@ pub(super) fn mmap(copy: &JobCopy) -> Result<OpenEngine> {
     let plan = copy.plan;
     let failed = |error| Error::job(&plan.name, "mapping a file", error);
     let mut files = Vec::new();
-    for (file, target) in open_files(copy)?.into_iter().zip(&copy.targets) {
+    for (file, target) in open_files::<File>(copy)?.into_iter().zip(&copy.targets) {
         let end = target.span.begin.saturating_add(target.span.length).saturating_add(target.span.beyond);
         let length = usize::try_from(end).map_err(|_| failed(io::ErrorKind::OutOfMemory.into()))?;
         // A page behind the end of a file cannot be accessed. What a job writes makes its file longer anyway.
@@ -43,7 +44,7 @@ pub(super) fn mmap(copy: &JobCopy) -> Result<OpenEngine> {
         }
         sys::process::explain_bus_errors();
         let mapping = ByteStore::of_file(&file, length, plan.access.changes()).map_err(failed)?;
-        files.push(Mapped { mapping, file, through: plan.direct });
+        files.push(Mapped { mapping, file: file.into(), through: plan.direct });
     }
     ready(copy, files)
 }
@@ -55,13 +56,13 @@ fn ready<F: Moves + 'static>(copy: &JobCopy, files: Vec<F>) -> Result<OpenEngine
 
 /// An open file that blocks are moved to and from.
 trait Moves {
-    fn file(&self) -> &File;
+    fn file(&self) -> &OwnedFd;
     /// Reads or writes a block: bytes moved, or minus the error number. Counts its system calls.
     fn transfer(&mut self, kind: Kind, offset: u64, memory: &mut [u8], calls: &mut u64) -> i32;
 }
 
-impl Moves for File {
-    fn file(&self) -> &File {
+impl Moves for OwnedFd {
+    fn file(&self) -> &OwnedFd {
         self
     }
 
@@ -85,13 +86,13 @@ impl Moves for File {
 }
 
 struct Positioned {
-    file: File,
+    file: OwnedFd,
     /// `None` after a failed I/O.
     position: Option<u64>,
 }
 
 impl Moves for Positioned {
-    fn file(&self) -> &File {
+    fn file(&self) -> &OwnedFd {
         &self.file
     }
 
@@ -119,14 +120,14 @@ impl Moves for Positioned {
 }
 
 struct Mapped {
-    file: File,
+    file: OwnedFd,
     mapping: ByteStore,
     /// `direct=1`: each write is synced, as fio does it.
     through: bool,
 }
 
 impl Moves for Mapped {
-    fn file(&self) -> &File {
+    fn file(&self) -> &OwnedFd {
         &self.file
     }
 

@@ -182,6 +182,7 @@ impl Client {
     }
 
     /// Records `now` as the send time of the requests sent since the last call.
+    #[inline]
     fn note_handed_over(&mut self, now: u64) {
         // A batch that is completely sent starts over.
         let sent = if self.batch.unsent() == 0 { usize::MAX } else { self.batch.sent() };

@@ -55,6 +55,7 @@ impl Command {
         COMMANDS.iter().find(|(_, known)| *known == number).map_or(Self::Unknown(number), |(command, _)| *command)
     }
 
+    #[inline]
     fn encode(self) -> u16 {
         match self {
             Self::Unknown(number) => number,

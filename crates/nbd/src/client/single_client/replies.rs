@@ -171,6 +171,7 @@ impl Client {
         if reads && error.is_none() { self.arrived(slot, there, each) } else { self.finish(slot, error, each) }
     }
 
+    #[inline]
     fn length_of(&self, slot: u32) -> usize {
         self.slots.get(slot as usize).map_or(0, |slot| slot.length as usize)
     }
