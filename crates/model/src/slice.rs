@@ -9,6 +9,7 @@ pub mod rounds;
 pub use command::{bytes_of_a_message, counts, is_uncounted};
 
 use crate::experiment::Metric;
+use crate::experiment::metric::Counted;
 use crate::group_limit::LimitWindow;
 use crate::histogram::Histogram;
 use crate::injected::Injected;
@@ -272,25 +273,27 @@ impl Round {
         Some(sums.switches? - rate * sums.seconds)
     }
 
-    /// Numerator and denominator of a metric in this round.
-    pub fn pair(&self, metric: Metric, case: usize) -> Option<Pair> {
+    /// How much of it a case has in this round.
+    fn amount(&self, counted: Counted, case: usize) -> Option<f64> {
         let sums = self.cases.get(case)?;
-        let (numerator, denominator) = match metric {
-            Metric::CyclesPerIo => (self.net_cycles(case)?, sums.ios?),
-            Metric::CyclesPerByte => (self.net_cycles(case)?, sums.bytes?),
-            Metric::Cycles => {
-                let net = sums.whole_cycles? - self.background_rate()? * sums.whole_capacity_seconds?;
-                (net, sums.count)
-            }
-            Metric::Seconds => (sums.whole_seconds?, sums.count),
-            Metric::Iops => (sums.ios?, sums.seconds),
-            Metric::BytesPerSecond => (sums.bytes?, sums.seconds),
-            Metric::ContextSwitchesPerIo => (self.net_switches(case)?, sums.ios?),
-            Metric::ThreadCyclesPerIo => (sums.thread_cycles?, sums.ios?),
-            Metric::LatencyMean => (sums.latency_nanos?, sums.ios?),
-            Metric::LatencyP50 | Metric::LatencyP99 | Metric::LatencyP999 => return None,
-        };
-        Some(Pair { numerator, denominator })
+        match counted {
+            Counted::Cycles => self.net_cycles(case),
+            Counted::WholeCycles => Some(sums.whole_cycles? - self.background_rate()? * sums.whole_capacity_seconds?),
+            Counted::ThreadCycles => sums.thread_cycles,
+            Counted::Switches => self.net_switches(case),
+            Counted::Latency => sums.latency_nanos,
+            Counted::Ios => sums.ios,
+            Counted::Bytes => sums.bytes,
+            Counted::Time => Some(sums.seconds),
+            Counted::WholeTime => sums.whole_seconds,
+            Counted::Executions => Some(sums.count),
+        }
+    }
+
+    /// Numerator and denominator of a metric in this round; `None` for a percentile.
+    pub fn pair(&self, metric: Metric, case: usize) -> Option<Pair> {
+        let [numerator, denominator] = metric.counts().map(|counted| self.amount(counted, case));
+        Some(Pair { numerator: numerator?, denominator: denominator? }).filter(|_| metric.percent().is_none())
     }
 }
 
@@ -372,18 +375,16 @@ impl Rounds {
         let cycles = nanoseconds * NANOSECOND * self.context.clock.0;
         // Bytes come in whole I/Os.
         let bytes = first.and_then(|sums| Some(sums.bytes? / sums.ios.filter(|ios| *ios > 0.0)?)).unwrap_or(1.0);
-        let (numerator, denominator) = match metric {
-            Metric::CyclesPerIo => (cycles, 1.0),
-            Metric::CyclesPerByte => (cycles, bytes),
-            Metric::Cycles => (cycles, 0.0),
-            Metric::Seconds => (NANOSECOND, 0.0),
-            Metric::Iops => (1.0, NANOSECOND),
-            Metric::BytesPerSecond => (bytes, NANOSECOND),
-            Metric::ContextSwitchesPerIo => (1.0, 1.0),
-            Metric::ThreadCyclesPerIo => (NANOSECOND * self.context.clock.0, 1.0),
-            Metric::LatencyMean => (1.0, 1.0),
-            Metric::LatencyP50 | Metric::LatencyP99 | Metric::LatencyP999 => (0.0, 0.0),
+        let step = |counted| match counted {
+            _ if metric.percent().is_some() => 0.0,
+            Counted::Cycles | Counted::WholeCycles => cycles,
+            Counted::ThreadCycles => NANOSECOND * self.context.clock.0,
+            Counted::Switches | Counted::Latency | Counted::Ios => 1.0,
+            Counted::Bytes => bytes,
+            Counted::Executions => 0.0,
+            Counted::Time | Counted::WholeTime => NANOSECOND,
         };
+        let [numerator, denominator] = metric.counts().map(step);
         Resolution { numerator, denominator, readings: 2.0 * slices }
     }
 

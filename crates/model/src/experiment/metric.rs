@@ -11,11 +11,46 @@ struct Row {
     good: Good,
     percent: Option<f64>,
     words: [&'static str; 4],
-    counts: [&'static str; 2],
+    counts: [Counted; 2],
+}
+
+/// What metrics divide, and by what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// Of the whole machine, net of the background.
+    Cycles,
+    /// The same over whole executions of a command.
+    WholeCycles,
+    /// Of the workload's own threads.
+    ThreadCycles,
+    /// Of the whole machine, net of the background.
+    Switches,
+    Latency,
+    Ios,
+    Bytes,
+    Time,
+    /// Of whole executions of a command.
+    WholeTime,
+    Executions,
+}
+
+impl Counted {
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Cycles | Self::WholeCycles => "cycles",
+            Self::ThreadCycles => "cycles of its threads",
+            Self::Switches => "context switches",
+            Self::Latency => "latency",
+            Self::Ios => "I/Os",
+            Self::Bytes => "bytes",
+            Self::Time | Self::WholeTime => "time",
+            Self::Executions => "executions",
+        }
+    }
 }
 
 macro_rules! metrics {
-    ($($(#[$doc:meta])* $variant:ident($name:literal, $unit:literal, $good:ident, $percent:expr, $words:expr, $counts:expr),)*) => {
+    ($($(#[$doc:meta])* $variant:ident($name:literal, $unit:literal, $good:ident, $percent:expr, $words:expr, [$divided:ident, $by:ident]),)*) => {
         /// A metric of a run or a comparison.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
@@ -30,7 +65,8 @@ macro_rules! metrics {
             const fn row(self) -> Row {
                 match self {
                     $(Self::$variant => Row {
-                        name: $name, unit: $unit, good: Good::$good, percent: $percent, words: $words, counts: $counts,
+                        name: $name, unit: $unit, good: Good::$good, percent: $percent, words: $words,
+                        counts: [Counted::$divided, Counted::$by],
                     },)*
                 }
             }
@@ -41,40 +77,40 @@ macro_rules! metrics {
 metrics! {
     /// Cycles of the whole machine per I/O, net of the background.
     CyclesPerIo("cycles_per_io", "cycles/I/O", Lower, None,
-        ["cycles/IO", "cycles per I/O", "costs", ""], ["cycles", "I/Os"]),
+        ["cycles/IO", "cycles per I/O", "costs", ""], [Cycles, Ios]),
     /// Cycles of the whole machine per byte, net of the background.
     CyclesPerByte("cycles_per_byte", "cycles/B", Lower, None,
-        ["cycles/B", "cycles per byte", "costs", ""], ["cycles", "bytes"]),
+        ["cycles/B", "cycles per byte", "costs", ""], [Cycles, Bytes]),
     /// I/Os per second.
     Iops("iops", "I/O/s", Higher, None,
-        ["IOPS", "I/Os per second", "does", ""], ["I/Os", "time"]),
+        ["IOPS", "I/Os per second", "does", ""], [Ios, Time]),
     /// Bytes per second.
     BytesPerSecond("bytes_per_second", "B/s", Higher, None,
-        ["bytes/s", "bytes per second", "moves", ""], ["bytes", "time"]),
+        ["bytes/s", "bytes per second", "moves", ""], [Bytes, Time]),
     /// Context switches of the whole machine per I/O, net of the background.
     ContextSwitchesPerIo("context_switches_per_io", "switches/I/O", Lower, None,
-        ["switches/IO", "context switches per I/O", "makes", ""], ["context switches", "I/Os"]),
+        ["switches/IO", "context switches per I/O", "makes", ""], [Switches, Ios]),
     /// Cycles of the workload's own threads per I/O.
     ThreadCyclesPerIo("thread_cycles_per_io", "cycles/I/O", Lower, None,
-        ["own cyc/IO", "cycles of its own threads per I/O", "uses", ""], ["cycles of its threads", "I/Os"]),
+        ["own cyc/IO", "cycles of its own threads per I/O", "uses", ""], [ThreadCycles, Ios]),
     /// Mean latency from submission to completion, nanoseconds.
     LatencyMean("latency_mean", "ns", Lower, None,
-        ["mean lat", "mean latency", "takes", "time for the mean I/O"], ["latency", "I/Os"]),
+        ["mean lat", "mean latency", "takes", "time for the mean I/O"], [Latency, Ios]),
     /// Median latency, nanoseconds.
     LatencyP50("latency_p50", "ns", Lower, Some(50.0),
-        ["p50 lat", "median latency", "takes", "time for the median I/O"], ["latency", "I/Os"]),
+        ["p50 lat", "median latency", "takes", "time for the median I/O"], [Latency, Ios]),
     /// 99th percentile of latency, nanoseconds.
     LatencyP99("latency_p99", "ns", Lower, Some(99.0),
-        ["p99 lat", "p99 latency", "takes", "time at the 99th percentile"], ["latency", "I/Os"]),
+        ["p99 lat", "p99 latency", "takes", "time at the 99th percentile"], [Latency, Ios]),
     /// 99.9th percentile of latency, nanoseconds.
     LatencyP999("latency_p999", "ns", Lower, Some(99.9),
-        ["p99.9 lat", "p99.9 latency", "takes", "time at the 99.9th percentile"], ["latency", "I/Os"]),
+        ["p99.9 lat", "p99.9 latency", "takes", "time at the 99.9th percentile"], [Latency, Ios]),
     /// Cycles of the whole machine for one execution of a command, net of the background.
     Cycles("cycles", "cycles", Lower, None,
-        ["cycles", "cycles", "costs", ""], ["cycles", "executions"]),
+        ["cycles", "cycles", "costs", ""], [WholeCycles, Executions]),
     /// Duration of one execution of a command, seconds.
     Seconds("seconds", "s", Lower, None,
-        ["time", "seconds", "takes", "time"], ["time", "executions"]),
+        ["time", "seconds", "takes", "time"], [WholeTime, Executions]),
 }
 
 impl Metric {
@@ -113,17 +149,17 @@ impl Metric {
 
     /// Whether it is a cost of the whole machine.
     pub fn is_of_whole_machine(self) -> bool {
-        matches!(self, Self::CyclesPerIo | Self::CyclesPerByte | Self::Cycles)
+        matches!(self.counts(), [Counted::Cycles | Counted::WholeCycles, _])
     }
 
     /// Whether it is per I/O or byte, or their number per second.
     pub fn is_of_work(self) -> bool {
-        !matches!(self, Self::Cycles | Self::Seconds) && !self.is_latency()
+        !matches!(self.counts(), [Counted::Latency, _] | [_, Counted::Executions])
     }
 
     /// Whether it is a latency, which belongs to a job and not to a phase.
     pub fn is_latency(self) -> bool {
-        self == Self::LatencyMean || self.percent().is_some()
+        matches!(self.counts(), [Counted::Latency, _])
     }
 
     /// Its words: in the header of a row or column; in a sentence; "*costs* 3 % more cycles per I/O"; and "takes 3 % more *time for the
@@ -132,8 +168,8 @@ impl Metric {
         self.row().words
     }
 
-    /// What its numerator and its denominator count.
-    pub fn counts(self) -> [&'static str; 2] {
+    /// What its numerator and its denominator count. A percentile is no ratio of them.
+    pub fn counts(self) -> [Counted; 2] {
         self.row().counts
     }
 

@@ -2,6 +2,7 @@
 
 use super::comparisons;
 use crate::compare::finding::{CrossoverFinding, LineFinding};
+use model::experiment::metric::Counted;
 use model::experiment::{Axis, Experiment, Metric, Work};
 use model::scaling::{ScalabilityFinding, scalability_of};
 use model::slice::Rounds;
@@ -71,18 +72,12 @@ pub(super) fn crossovers(experiment: &Experiment, targets: &[Metric], sums: &Rou
             let points = along.points.iter().map(|&(at, case)| Some((at, rounds(case)?)));
             let points: Vec<SweepPoint> = points.collect::<Option<_>>().unwrap_or_default();
             let steps = along.points.first().map_or_else(Resolution::default, |(_, case)| sums.steps(metric, *case));
-            let between = match metric {
-                _ if along.axis.name != SIZE => Between::Anything,
+            let between = match metric.counts() {
                 // I/Os of a high percentile wait for others, and a command may need fewer I/Os of a larger size.
-                Metric::LatencyP50 | Metric::LatencyP99 | Metric::LatencyP999 | Metric::Cycles | Metric::Seconds => {
-                    Between::Anything
-                }
-                Metric::CyclesPerByte | Metric::BytesPerSecond => Between::CostPerByte,
-                Metric::CyclesPerIo
-                | Metric::Iops
-                | Metric::ContextSwitchesPerIo
-                | Metric::ThreadCyclesPerIo
-                | Metric::LatencyMean => Between::CostPerIo,
+                _ if along.axis.name != SIZE || metric.percent().is_some() => Between::Anything,
+                [_, Counted::Executions] => Between::Anything,
+                [Counted::Bytes, _] | [_, Counted::Bytes] => Between::CostPerByte,
+                _ => Between::CostPerIo,
             };
             let Some(place) = crossover(&points, steps, metric.good(), between) else { continue };
             let arms = [0, along.arm].map(|arm| experiment.arms.get(arm).map_or("", |arm| arm.name.as_str()));
