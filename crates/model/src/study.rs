@@ -5,7 +5,6 @@ pub(crate) mod against_stored;
 pub mod caveats;
 pub(crate) mod events;
 mod job;
-pub(crate) mod limits;
 mod net;
 pub(crate) mod page_cache;
 pub(crate) mod phase;
@@ -17,12 +16,73 @@ mod symbols;
 pub mod windows;
 
 use crate::events::Events;
-use crate::finding::{MeterFinding, RunFinding};
-use crate::kind::{Head, Recorded};
+use crate::experiment::Metric;
+use crate::finding::{JobFinding, MeterFinding, PhaseFinding, RunFinding};
+use crate::kind::{Envelope, Extent, Head, Kind, Misplaced, Recorded};
+use crate::limit::{self, AtPlace, Limit, Quantity};
 use crate::plan::JobPlan;
+use crate::record::lines::{self, Line};
 use crate::record::{Host, MeterStatus, PhaseRecord, Record, Source};
+use crate::stats::Estimate;
+use crate::stored::Stored;
+use crate::stored::machine::Machine;
 use crate::unit::Hertz;
+use caveats::below_own_threads;
 use net::BackgroundRates;
+use phase::STEPPED;
+
+impl Recorded for Record {
+    const KIND: Kind = Kind {
+        name: "cost",
+        schema: "iotoll.run/1",
+        noun: "a run",
+        made_by: "iotoll run or iotoll cost",
+        method_version: 6,
+    };
+    type Line = Line;
+    type Plan = Source;
+    type Finding = RunFinding;
+
+    fn assemble(envelope: Envelope, lines: Vec<Line>) -> Result<Self, Misplaced> {
+        lines::assemble(envelope, lines)
+    }
+
+    fn extent(&self) -> Extent {
+        // The beginning has one reading of the canaries, the end another.
+        let has_end = self.canaries.len() != 1;
+        let parts = self.phases.iter().map(|phase| phase.executions.len()).sum();
+        Extent { has_end, parts, noun: "executions of phases" }
+    }
+
+    fn machine(&self) -> Machine<'_> {
+        Machine { canaries: self.canaries.iter().collect(), ..Machine::of(&self.host, &self.envelope) }
+    }
+
+    fn header(&self) -> (&Envelope, &Host, &Source) {
+        (&self.envelope, &self.host, &self.source)
+    }
+
+    fn fits(&self, plan: &Source) -> Result<(), String> {
+        against_stored::fits(self, plan)
+    }
+
+    fn study(&self, stored: Option<&Stored<Self>>) -> RunFinding {
+        let mut finding = study(self);
+        if let Some(stored) = stored {
+            against_stored::stand_beside(&mut finding, self, stored);
+        }
+        finding.head.limits = limit::judge(&self.envelope.typed.limits, |metric| at_places(&finding, metric));
+        finding
+    }
+
+    fn quantities() -> Vec<Quantity> {
+        Metric::quantities()
+    }
+
+    fn limits_mut(&mut self) -> &mut Vec<Limit> {
+        &mut self.envelope.typed.limits
+    }
+}
 
 /// Computes the finding of a record.
 pub fn study(record: &Record) -> RunFinding {
@@ -110,6 +170,64 @@ fn meter_finding(status: &MeterStatus) -> MeterFinding {
         available: status.status.taken().is_some(),
         reason: status.status.reason().map(str::to_owned),
         sees: status.status.taken().cloned(),
+    }
+}
+
+/// What is known of a metric that `--fail-on` can limit in each phase, or of each job.
+///
+/// Costs and rates are estimates, with the interval over windows or executions. Latencies and the duration of one execution are
+/// facts about this measurement: every I/O of it was counted. A fact decides a limit on its value, but not on a change, because
+/// one of a kind shows no spread.
+fn at_places(finding: &RunFinding, metric: &str) -> Vec<AtPlace> {
+    match Metric::parse(metric) {
+        Some(metric) if metric.is_latency() => {
+            finding.merged_jobs.iter().map(|job| of_job(finding, job, metric)).collect()
+        }
+        Some(metric) => finding.phases.iter().map(|phase| of_phase(finding, phase, metric)).collect(),
+        None => Vec::new(),
+    }
+}
+
+fn of_job(finding: &RunFinding, job: &JobFinding, metric: Metric) -> AtPlace {
+    let latency = &job.all.latency_ns;
+    let stepped =
+        metric == Metric::LatencyMean && !finding.phases.get(job.phase).is_some_and(PhaseFinding::has_one_rate);
+    let (value, error) = match metric {
+        Metric::LatencyP50 => (latency.p50, latency.bucket_error_fraction),
+        Metric::LatencyP99 => (latency.p99, latency.bucket_error_fraction),
+        Metric::LatencyP999 => (latency.p999, latency.bucket_error_fraction),
+        _ => (latency.mean, None),
+    };
+    // A value of the histogram is the middle of its bucket.
+    let half = error.unwrap_or(0.0) / 2.0;
+    let known = |value: f64| Estimate { value, low: Some(value * (1.0 - half)), high: Some(value * (1.0 + half)) };
+    AtPlace {
+        cell: if finding.merged_jobs.len() > 1 { job.name.clone() } else { String::new() },
+        arm: String::new(),
+        value: match value {
+            _ if stepped => Err(STEPPED.to_owned()),
+            Some(value) => Ok(known(value)),
+            None => Err("there were too few I/Os, or their latencies are unknown".to_owned()),
+        },
+        change: Some(Err("latencies of one run show no spread; compare the two with iotoll compare".to_owned())),
+    }
+}
+
+fn of_phase(finding: &RunFinding, phase: &PhaseFinding, metric: Metric) -> AtPlace {
+    let wrong = below_own_threads(&finding.head.host, phase).filter(|_| metric.is_of_whole_machine());
+    let figure = phase.figures.of(metric);
+    let unknown = || figure.why_not.unwrap_or_else(|| "it is unknown; a caveat or the meters say why".to_owned());
+    let change = || {
+        let then = phase.stored.as_ref().ok_or("the stored record has no such phase")?;
+        let then = then.get(metric.name()).and_then(|then| then.change);
+        Ok(then.ok_or("it is unknown of one of the two, or another meter gave it")?)
+    };
+    AtPlace {
+        cell: if finding.phases.len() > 1 { phase.jobs.join(", ") } else { String::new() },
+        arm: String::new(),
+        // What is not told from the background is within its interval all the same.
+        value: wrong.map_or_else(|| figure.estimate.ok_or_else(unknown), Err),
+        change: finding.head.stored.is_some().then(change),
     }
 }
 
