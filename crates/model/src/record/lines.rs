@@ -2,7 +2,7 @@
 //! is known at the beginning, one of each part that was measured, and before each execution its windows.
 
 use super::{
-    Direction, Done, Execution, Host, IoInterval, JobRecord, Outcome, PhaseRecord, Record, Snapshot, Source, Stretch,
+    Direction, Done, Execution, IoInterval, JobRecord, Outcome, PhaseRecord, Record, Snapshot, Source, Stretch,
 };
 use crate::kind::{Envelope, Misplaced, assembled};
 use crate::plan::Phase;
@@ -156,6 +156,7 @@ mod tests {
     use super::*;
     use crate::experiment::Metric;
     use crate::kind::Recorded;
+    use crate::record::Host;
     use crate::unit::Bytes;
     use serde_json::json;
 
