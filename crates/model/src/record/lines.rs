@@ -2,17 +2,11 @@
 //! is known at the beginning, one of each part that was measured, and before each execution its windows.
 
 use super::{
-    Direction, Done, Execution, Host, IoInterval, JobRecord, Outcome, PhaseRecord, Record, Snapshot, Source, Stretch,
+    Direction, Done, Execution, IoInterval, JobRecord, Outcome, PhaseRecord, Record, Snapshot, Source, Stretch,
 };
-use crate::experiment::Metric;
-use crate::finding::RunFinding;
-use crate::kind::{Envelope, Extent, Kind, Misplaced, Recorded, assembled};
-use crate::limit::{self, Limit, Quantity};
+use crate::kind::{Envelope, Misplaced, assembled};
 use crate::plan::Phase;
 use crate::storage::Storage;
-use crate::stored::Stored;
-use crate::stored::machine::Machine;
-use crate::study;
 use crate::unit::Nanos;
 use crate::warning::{Code, Warning};
 use serde::{Deserialize, Serialize};
@@ -56,114 +50,65 @@ pub struct Part {
     pub warnings: Vec<Warning>,
 }
 
-impl Recorded for Record {
-    const KIND: Kind = Kind {
-        name: "cost",
-        schema: "iotoll.run/1",
-        noun: "a run",
-        made_by: "iotoll run or iotoll cost",
-        method_version: 6,
+/// The record of its lines.
+pub(crate) fn assemble(envelope: Envelope, lines: Vec<Line>) -> Result<Record, Misplaced> {
+    let count = lines.len();
+    let mut is_whole = false;
+    let begin = |line| match line {
+        Line::Measured(record) => {
+            is_whole = true;
+            Some(Record { envelope, ..*record })
+        }
+        Line::Begun(record) => Some(Record { envelope, outcome: Outcome::Interrupted, ..*record }),
+        Line::Part(_) | Line::Windows(_) => None,
     };
-    type Line = Line;
-    type Plan = Source;
-    type Finding = RunFinding;
-
-    fn assemble(envelope: Envelope, lines: Vec<Line>) -> Result<Self, Misplaced> {
-        let count = lines.len();
-        let mut is_whole = false;
-        let begin = |line| match line {
-            Line::Measured(record) => {
-                is_whole = true;
-                Some(Self { envelope, ..*record })
-            }
-            Line::Begun(record) => Some(Self { envelope, outcome: Outcome::Interrupted, ..*record }),
-            Line::Part(_) | Line::Windows(_) => None,
-        };
-        let mut running: Option<(usize, Vec<Snapshot>)> = None;
-        let mut record = assembled(lines, begin, |record: &mut Self, line| {
-            let missing = || "is of a phase that is missing".to_owned();
-            match line {
-                Line::Part(part) => {
-                    let Part { background, execution, tsc_hertz, storage, warnings } = *part;
-                    record.background.extend(background);
-                    record.host.tsc_hertz = tsc_hertz;
-                    (record.host.storage, record.warnings) = (storage, warnings);
-                    if let Some((phase, execution)) = execution {
-                        if phase == record.phases.len() {
-                            record.phases.push(PhaseRecord::default());
-                        }
-                        record.phases.get_mut(phase).ok_or_else(missing)?.executions.push(execution);
-                        running = None;
+    let mut running: Option<(usize, Vec<Snapshot>)> = None;
+    let mut record = assembled(lines, begin, |record: &mut Record, line| {
+        let missing = || "is of a phase that is missing".to_owned();
+        match line {
+            Line::Part(part) => {
+                let Part { background, execution, tsc_hertz, storage, warnings } = *part;
+                record.background.extend(background);
+                record.host.tsc_hertz = tsc_hertz;
+                (record.host.storage, record.warnings) = (storage, warnings);
+                if let Some((phase, execution)) = execution {
+                    if phase == record.phases.len() {
+                        record.phases.push(PhaseRecord::default());
                     }
+                    record.phases.get_mut(phase).ok_or_else(missing)?.executions.push(execution);
+                    running = None;
                 }
-                Line::Windows(Windows { phase, snapshots, tsc_hertz }) => {
-                    if phase > record.phases.len() {
-                        return Err(missing());
-                    }
-                    record.host.tsc_hertz = tsc_hertz;
-                    match &mut running {
-                        Some((same, all)) if *same == phase => all.extend(snapshots),
-                        _ => running = Some((phase, snapshots)),
-                    }
-                }
-                Line::Begun(_) | Line::Measured(_) => return Err("is a second measurement".to_owned()),
             }
-            Ok(())
-        })?;
-        // An execution without its end cannot be averaged with whole ones.
-        if let Some((phase, snapshots)) = running
-            && phase == record.phases.len()
-            && snapshots.len() > 1
-        {
-            let execution = execution_so_far(&record.source, phase, snapshots);
-            record.phases.push(PhaseRecord { executions: vec![execution] });
-            let message = "iotoll was killed while the workload ran: the figures cover the windows until then; latencies, system \
-                           calls and the CPU time of each task are only known at the end of a phase";
-            record.warnings.push(Warning::new(Code::Interrupted, message));
+            Line::Windows(Windows { phase, snapshots, tsc_hertz }) => {
+                if phase > record.phases.len() {
+                    return Err(missing());
+                }
+                record.host.tsc_hertz = tsc_hertz;
+                match &mut running {
+                    Some((same, all)) if *same == phase => all.extend(snapshots),
+                    _ => running = Some((phase, snapshots)),
+                }
+            }
+            Line::Begun(_) | Line::Measured(_) => return Err("is a second measurement".to_owned()),
         }
-        if record.phases.is_empty() && !is_whole {
-            let why = "is missing: iotoll was killed before the first window had ended".to_owned();
-            return Err(Misplaced { line: count, why });
-        }
-        Ok(record)
+        Ok(())
+    })?;
+    // An execution without its end cannot be averaged with whole ones.
+    if let Some((phase, snapshots)) = running
+        && phase == record.phases.len()
+        && snapshots.len() > 1
+    {
+        let execution = execution_so_far(&record.source, phase, snapshots);
+        record.phases.push(PhaseRecord { executions: vec![execution] });
+        let message = "iotoll was killed while the workload ran: the figures cover the windows until then; latencies, system \
+                       calls and the CPU time of each task are only known at the end of a phase";
+        record.warnings.push(Warning::new(Code::Interrupted, message));
     }
-
-    fn extent(&self) -> Extent {
-        // The beginning has one reading of the canaries, the end another.
-        let has_end = self.canaries.len() != 1;
-        let parts = self.phases.iter().map(|phase| phase.executions.len()).sum();
-        Extent { has_end, parts, noun: "executions of phases" }
+    if record.phases.is_empty() && !is_whole {
+        let why = "is missing: iotoll was killed before the first window had ended".to_owned();
+        return Err(Misplaced { line: count, why });
     }
-
-    fn machine(&self) -> Machine<'_> {
-        Machine { canaries: self.canaries.iter().collect(), ..Machine::of(&self.host, &self.envelope) }
-    }
-
-    fn header(&self) -> (&Envelope, &Host, &Source) {
-        (&self.envelope, &self.host, &self.source)
-    }
-
-    fn fits(&self, plan: &Source) -> Result<(), String> {
-        study::against_stored::fits(self, plan)
-    }
-
-    fn study(&self, stored: Option<&Stored<Self>>) -> RunFinding {
-        let mut finding = study::study(self);
-        if let Some(stored) = stored {
-            study::against_stored::stand_beside(&mut finding, self, stored);
-        }
-        finding.head.limits =
-            limit::judge(&self.envelope.typed.limits, |metric| study::limits::at_places(&finding, metric));
-        finding
-    }
-
-    fn quantities() -> Vec<Quantity> {
-        Metric::quantities()
-    }
-
-    fn limits_mut(&mut self) -> &mut Vec<Limit> {
-        &mut self.envelope.typed.limits
-    }
+    Ok(record)
 }
 
 /// An execution as far as its windows contain it.
@@ -209,14 +154,15 @@ fn all_jobs(source: &Source, phase: Option<&Phase>, part: Option<IoInterval>, st
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{Done, Outcome};
-    use crate::unit::{Bytes, Nanos};
-    use crate::warning::Code;
+    use crate::experiment::Metric;
+    use crate::kind::Recorded;
+    use crate::record::Host;
+    use crate::unit::Bytes;
     use serde_json::json;
 
     fn lines(texts: &[serde_json::Value]) -> Result<Record, Misplaced> {
         let lines = texts.iter().map(|text| serde_json::from_value(text.clone()).unwrap()).collect();
-        Record::assemble(Envelope::new(Record::KIND, 0.0, Vec::new()), lines)
+        assemble(Envelope::new(Record::KIND, 0.0, Vec::new()), lines)
     }
 
     fn begun() -> serde_json::Value {

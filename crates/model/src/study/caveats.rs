@@ -1,4 +1,4 @@
-//! Caveats that follow from the numbers of a run. Comparisons (`comparison/study/caveats.rs`) use the same thresholds.
+//! Caveats that follow from the numbers of a run. Comparisons (`verbs/src/compare/study/caveats.rs`) use the same thresholds.
 
 use super::accounts::largest_others;
 use super::windows::{Window, io_seconds, own_in_interval, steal_taken_off, windows};

@@ -4,7 +4,7 @@
 //! this estimator.
 
 use super::caveats::NEVER_IDLE;
-use super::windows::{Window, done_between, grouped, io_seconds, windows, windows_of_counter};
+use super::windows::{Window, done_between, grouped, growth, io_seconds, windows, windows_of_counter};
 use super::{Context, accounts};
 use crate::account::named::ByAccount;
 use crate::finding::{Background, BackgroundTask, Figure};
@@ -303,31 +303,63 @@ pub(super) fn switches(executions: &[Execution], rates: &BackgroundRates) -> Fig
     Figure { estimate: Some(net), why_not: reason.map(|reason| reason + &own) }
 }
 
-/// Work per second with its interval: over executions, or over groups of windows of one. `whole` is the work of an execution whose
-/// snapshots do not have it.
-pub(super) fn rate_of_work(
-    value: f64,
-    executions: &[Execution],
-    work: fn(&Done) -> u64,
-    whole: impl Fn(&Execution) -> Option<u64>,
-) -> Estimate {
-    let seen = |execution: &Execution| {
-        let counted = windows_of_counter(&execution.stretch, execution.io_interval, |before, after| {
-            let done = done_between(before, after)?;
-            Window::of_counter(before.at_nanos, after.at_nanos, work(&done) as f64, Some(done))
-        });
-        if counted.is_empty() {
-            let end = Nanos((io_seconds(execution) * 1e9) as u64);
-            return Some(vec![Window::of_counter(Nanos(0), end, whole(execution)? as f64, None)?]);
+/// The work done. The counts are those of the jobs; rates come from the snapshots if they have the work, because jobs
+/// may start counting at different times.
+pub(super) struct Work {
+    pub ios: Option<u64>,
+    pub bytes: Option<u64>,
+    pub wall_seconds: f64,
+    pub counted_ios: Option<f64>,
+    pub counted_bytes: Option<f64>,
+}
+
+impl Work {
+    pub(super) fn of(executions: &[Execution]) -> Self {
+        let jobs = || executions.iter().flat_map(|execution| &execution.jobs);
+        let (ios, bytes) = (total(jobs(), JobRecord::ios), total(jobs(), |job| job.bytes().0));
+        let counted = |total: Option<u64>, of: fn(&Done) -> u64| {
+            let read = |snapshot: &Snapshot| snapshot.done.map(|done| (snapshot.at_nanos, of(&done)));
+            let counted: Option<f64> = executions.iter().map(|execution| growth(execution, read)).sum();
+            total.map(|total| counted.unwrap_or(total as f64))
+        };
+        Self {
+            ios,
+            bytes,
+            wall_seconds: executions.iter().map(io_seconds).sum(),
+            counted_ios: counted(ios, |done| done.ios),
+            counted_bytes: counted(bytes, |done| done.bytes.0),
         }
-        Some(counted)
-    };
-    let Some(found) = per_work(executions, Per::Second, Rate::default(), seen).map(|cost| cost.net) else {
-        return Estimate::bare(value);
-    };
-    // Windows and whole phases differ by what lies between.
-    let off = value - found.value;
-    Estimate { value, low: found.low.map(|low| low + off), high: found.high.map(|high| high + off) }
+    }
+
+    /// Work per second, of which `counted` is in the time of I/O, with its interval: over executions, or over groups of windows of one. Where
+    /// snapshots do not have the work, it is that of the `jobs`.
+    pub(super) fn rate(
+        &self,
+        counted: Option<f64>,
+        executions: &[Execution],
+        done: fn(&Done) -> u64,
+        jobs: fn(&JobRecord) -> u64,
+    ) -> Option<Estimate> {
+        let value = counted.filter(|_| self.wall_seconds > 0.0)? / self.wall_seconds;
+        let seen = |execution: &Execution| {
+            let counted = windows_of_counter(&execution.stretch, execution.io_interval, |before, after| {
+                let between = done_between(before, after)?;
+                Window::of_counter(before.at_nanos, after.at_nanos, done(&between) as f64, Some(between))
+            });
+            if counted.is_empty() {
+                let end = Nanos((io_seconds(execution) * 1e9) as u64);
+                let whole = total(execution.jobs.iter(), jobs)?;
+                return Some(vec![Window::of_counter(Nanos(0), end, whole as f64, None)?]);
+            }
+            Some(counted)
+        };
+        let Some(found) = per_work(executions, Per::Second, Rate::default(), seen).map(|cost| cost.net) else {
+            return Some(Estimate::bare(value));
+        };
+        // Windows and whole phases differ by what lies between.
+        let off = value - found.value;
+        Some(Estimate { value, low: found.low.map(|low| low + off), high: found.high.map(|high| high + off) })
+    }
 }
 
 /// Duration of an execution: of one exact, of several the mean.

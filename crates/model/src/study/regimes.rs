@@ -5,9 +5,8 @@
 //! command found its files in memory. If there are several executions, each is one reading.
 
 use super::net::{BackgroundRates, total};
-use super::page_cache;
-use super::phase::{cost_of, cost_within, thread_cycles_per_io};
 use super::windows::{done_between, io_seconds, quiet_pairs};
+use super::{cost_of, cost_within, page_cache, thread_cycles_per_io};
 use crate::elided_list::elided_list;
 use crate::experiment::Metric;
 use crate::finding::{PhaseFinding, RegimeFinding};
