@@ -16,7 +16,7 @@ use crate::io_log::IoLog;
 use crate::thread_usage;
 use crate::workload::payload::Payload;
 use crate::workload::request_source::{Kind, Request, RequestSource};
-pub use around::Written;
+pub use around::{Immediate, Written};
 use around::{Injection, Next};
 use model::ThreadUsage;
 use model::plan::{Depth, JobPlan};
