@@ -1,14 +1,14 @@
-//! What is around the measured loop: observers, busy work that is added to I/Os, the steps between requests, and what a worker leaves.
+//! What is around the measured loop: busy work that is added to I/Os, the steps between requests, what a worker leaves, and observers.
 
 use super::Worker;
 use crate::engine::pacing::Backlog;
 use crate::engine::traits::{Perform, Queue, Stages, Sync};
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::io_log::{Entry, IoLog};
 use crate::workload::payload::{Expected, Payload};
 use crate::workload::request_source::{Kind, Request, RequestSource};
 use model::injected::Injected;
-use model::plan::{Depth, JobPlan};
+use model::plan::JobPlan;
 use model::record::Verified;
 use model::unit::Hertz;
 use std::io;
@@ -17,46 +17,6 @@ use sys::burner::Burner;
 use sys::clock::ticks;
 
 impl Worker {
-    /// Runs with an engine that performs each request at once. The loop of a job without observers is compiled for each engine; that of an
-    /// observed job calls its engine through a pointer, and is compiled once.
-    ///
-    /// # Errors
-    /// The first request that fails ends the job.
-    pub fn run_direct<E: Perform>(&mut self, engine: &mut E) -> Result<()> {
-        let outcome = if self.is_observed() {
-            self.depth = Depth { in_flight: 1, low: None, submit: 1, complete_min: 1, complete_max: 1 };
-            self.observed(&mut Immediate::new(engine, 1), true)
-        } else {
-            self.direct_loop(engine)
-        };
-        self.syscalls = self.since_counting(engine.syscalls());
-        outcome
-    }
-
-    /// Runs with an engine that has several requests in flight, compiled as for [`Self::run_direct`].
-    ///
-    /// # Errors
-    /// The first request that fails ends the job, after the I/Os in flight.
-    pub fn run_queued<E: Queue>(&mut self, engine: &mut E) -> Result<()> {
-        let outcome = if self.is_observed() { self.observed(engine, false) } else { self.queued_loop(engine) };
-        self.syscalls = self.since_counting(engine.syscalls());
-        outcome
-    }
-
-    fn is_observed(&self) -> bool {
-        self.log.is_some() || self.payload.is_some()
-    }
-
-    fn observed(&mut self, engine: &mut dyn Queue, at_once: bool) -> Result<()> {
-        let (log, payload) = (self.log.take(), self.payload.take());
-        let mut observed = Observed::new(engine, log, payload, self.depth.in_flight, at_once);
-        let outcome = self.queued_loop(&mut observed);
-        (self.log, self.payload) = (observed.log, observed.payload);
-        // A wrong block is the error of a job.
-        let wrong = self.payload.as_ref().and_then(|payload| payload.complaint());
-        wrong.map_or(outcome, |wrong| Err(Error::Failed(wrong)))
-    }
-
     /// Measures how long the busy work takes in this thread, if there is any and it is not known yet. Takes some
     /// milliseconds.
     pub fn calibrate(&mut self) {
@@ -250,7 +210,7 @@ impl<E: Perform + ?Sized> Queue for Immediate<'_, E> {
 
 /// What observes the I/Os of an engine, around it: a log of them, and a payload that prepares each block before it is written and checks
 /// each that was read. A type of its own with stamps of its own, so that the loops of jobs without them do not contain them.
-struct Observed<'a> {
+pub(super) struct Observed<'a> {
     engine: &'a mut dyn Queue,
     pub log: Option<Box<IoLog>>,
     pub payload: Option<Box<Payload>>,
