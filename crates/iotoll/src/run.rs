@@ -19,7 +19,8 @@ use verbs::Finding;
 pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     let measuring = &arguments.measuring;
     let asked = Asked::of(words, &arguments.output, &arguments.earlier, &measuring.observed.session)?;
-    let (mut plan, replays) = replaying::resolve(&plan(arguments, &asked.services, &asked.inputs)?)?;
+    let mut plan = plan(arguments, &asked.services, &asked.inputs)?;
+    let replays = replaying::resolve(&mut plan)?;
     if arguments.readonly {
         refuse_writes(&mut plan)?;
     }
@@ -34,8 +35,7 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
     }
     // Otherwise they are checked when setup has run.
     if !arguments.choices.parse_only && asked.around.setup.is_none() {
-        let (job_files, _) = files_and_options(&arguments.job);
-        let job_files: Vec<&Path> = job_files.iter().map(Path::new).collect();
+        let job_files: Vec<&Path> = files_and_options(&arguments.job).0.into_iter().map(Path::new).collect();
         verbs::cost::measure::check_files(&plan, &job_files, arguments.fio.file.as_deref())?;
     }
     let name = jobs().map(|job| job.name.as_str()).collect::<Vec<_>>().join("-");

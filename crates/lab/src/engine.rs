@@ -4,7 +4,6 @@ mod busy;
 mod control;
 mod mem;
 mod nbd;
-mod observers;
 mod one_by_one;
 pub(crate) mod pacing;
 mod rings;

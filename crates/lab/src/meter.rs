@@ -4,13 +4,12 @@
 //! a [`Snapshot`]. The kernel's idle clock is read from one CPU. What can only be read on its CPU is read there by a reader
 //! that is pinned to it; where no such meter runs, no CPU is woken.
 //!
-//! `model::meter` describes each meter. A file here and a row of `OPENERS` open and read it.
+//! `model::meter` describes each meter. A row of `OPENERS` opens it, and a file here reads it.
 
 mod account_windows;
 pub mod accounts;
 mod cpu_reader;
 mod events;
-mod idle;
 mod idle_clock;
 mod kernel_types;
 pub(crate) mod proc_stat;
@@ -54,7 +53,7 @@ const OPENERS: [(Meter, Opener); Meter::ALL.len()] = [
     (Meter::Pmu, |cpus| {
         cpus.each(|cpu| HardwareCounter::open_cpu(cpu, Hardware::Cycles).map_err(|error| error.to_string()))
     }),
-    (Meter::Idle, idle::open),
+    (Meter::Idle, cpu_reader::idle),
     (Meter::ProcStat, |_| proc_stat::open()),
     (Meter::Soaker, soaker::open),
     (Meter::Sampler, sampler::open),

@@ -29,8 +29,8 @@ impl Replays {
 ///
 /// # Errors
 /// A trace that cannot be read, or is none.
-pub fn resolve(plan: &Plan) -> Result<(Plan, Replays)> {
-    let (mut plan, mut replays) = (plan.clone(), Replays::default());
+pub fn resolve(plan: &mut Plan) -> Result<Replays> {
+    let mut replays = Replays::default();
     for (number, phase) in plan.phases.iter_mut().enumerate() {
         for (of_phase, job) in phase.jobs.iter_mut().enumerate().filter(|(_, job)| job.replay.is_in_force()) {
             let mut read: BTreeMap<String, Arc<Replay>> = BTreeMap::new();
@@ -38,11 +38,7 @@ pub fn resolve(plan: &Plan) -> Result<(Plan, Replays)> {
                 let Some(trace) = job.replay.trace_of(copy) else { continue };
                 let replay = match read.get(trace) {
                     Some(replay) => replay.clone(),
-                    None => {
-                        let replay = parsed(job, trace)?;
-                        within_its_folders(job, trace, &replay)?;
-                        Arc::new(replay)
-                    }
+                    None => Arc::new(parsed(job, trace)?),
                 };
                 read.insert(trace.to_owned(), replay.clone());
                 replays.0.insert((number, of_phase, copy), replay);
@@ -52,7 +48,7 @@ pub fn resolve(plan: &Plan) -> Result<(Plan, Replays)> {
             *job = replayed;
         }
     }
-    Ok((plan, replays))
+    Ok(replays)
 }
 
 /// As in fio, a trace names its files, and `filename` has no effect.
@@ -122,7 +118,8 @@ fn parsed(job: &JobPlan, trace: &str) -> Result<Replay> {
     let refused = |why: String| Error::refused(job, format_args!("read_iolog: {trace}:{why}"));
     let text = bounded_file::read(Path::new(trace), LONGEST_TRACE)
         .map_err(|error| refused(format!(" {error}; give the name of a trace that can be read")))?;
-    Replay::parse(&text, &job.replay).map_err(refused)
+    let replay = Replay::parse(&text, &job.replay).map_err(refused)?;
+    within_its_folders(job, trace, &replay).map(|()| replay)
 }
 
 /// The job with the directions, sizes and files of its traces. What else says which requests follow has no effect.

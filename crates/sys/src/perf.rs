@@ -5,14 +5,13 @@
 //! 1; an event that cannot be opened reports the reason and a fix ([`why_unavailable`]).
 
 mod hardware_counter;
-mod ring;
-mod sample_record;
 mod stack_sampler;
 mod tracepoint;
 
 pub use hardware_counter::{Hardware, HardwareCounter};
-pub use sample_record::{Forked, Mapped, Named, Sample, SampleEvent, UserRegisters};
-pub use stack_sampler::{DEFAULT_PERIOD_NANOS, StackSampler};
+pub use stack_sampler::{
+    DEFAULT_PERIOD_NANOS, Forked, Mapped, Named, Sample, SampleEvent, StackSampler, UserRegisters,
+};
 pub use tracepoint::{TaskTracepoint, available_tracepoints};
 
 use std::io;

@@ -1,7 +1,8 @@
 //! Engines without I/O. At a depth of several, they show the overhead floor of a queue.
 
 use super::OpenEngine;
-use super::traits::{Immediate, Perform};
+use super::traits::Perform;
+use super::worker::Immediate;
 use crate::error::Result;
 use crate::workload::JobCopy;
 use crate::workload::request_source::Request;

@@ -11,13 +11,13 @@ pub use super::control::{Control, STOP_SIGNAL};
 use super::pacing::Pacing;
 use super::tally::{LiveCounters, Tally};
 use super::traits::{Perform, Queue};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::io_log::IoLog;
 use crate::thread_usage;
 use crate::workload::payload::Payload;
 use crate::workload::request_source::{Kind, Request, RequestSource};
-pub use around::Written;
-use around::{Injection, Next};
+pub use around::{Immediate, Written};
+use around::{Injection, Next, Observed};
 use model::ThreadUsage;
 use model::plan::{Depth, JobPlan};
 use model::unit::{Hertz, Nanos};
@@ -196,6 +196,46 @@ impl Worker {
 
     fn deadline(&self, begin: u64) -> u64 {
         if self.limits.runtime_ticks == 0 { u64::MAX } else { begin.saturating_add(self.limits.runtime_ticks) }
+    }
+
+    /// Runs with an engine that performs each request at once. The loop of a job without observers is compiled for each engine; that of an
+    /// observed job calls its engine through a pointer, and is compiled once.
+    ///
+    /// # Errors
+    /// The first request that fails ends the job.
+    pub fn run_direct<E: Perform>(&mut self, engine: &mut E) -> Result<()> {
+        let outcome = if self.is_observed() {
+            self.depth = Depth { in_flight: 1, low: None, submit: 1, complete_min: 1, complete_max: 1 };
+            self.observed(&mut Immediate::new(engine, 1), true)
+        } else {
+            self.direct_loop(engine)
+        };
+        self.syscalls = self.since_counting(engine.syscalls());
+        outcome
+    }
+
+    /// Runs with an engine that has several requests in flight, compiled as for [`Self::run_direct`].
+    ///
+    /// # Errors
+    /// The first request that fails ends the job, after the I/Os in flight.
+    pub fn run_queued<E: Queue>(&mut self, engine: &mut E) -> Result<()> {
+        let outcome = if self.is_observed() { self.observed(engine, false) } else { self.queued_loop(engine) };
+        self.syscalls = self.since_counting(engine.syscalls());
+        outcome
+    }
+
+    fn is_observed(&self) -> bool {
+        self.log.is_some() || self.payload.is_some()
+    }
+
+    fn observed(&mut self, engine: &mut dyn Queue, at_once: bool) -> Result<()> {
+        let (log, payload) = (self.log.take(), self.payload.take());
+        let mut observed = Observed::new(engine, log, payload, self.depth.in_flight, at_once);
+        let outcome = self.queued_loop(&mut observed);
+        (self.log, self.payload) = (observed.log, observed.payload);
+        // A wrong block is the error of a job.
+        let wrong = self.payload.as_ref().and_then(|payload| payload.complaint());
+        wrong.map_or(outcome, |wrong| Err(Error::Failed(wrong)))
     }
 
     fn direct_loop<E: Perform>(&mut self, engine: &mut E) -> Result<()> {

@@ -2,13 +2,14 @@
 //! write their buffers as they were filled once.
 
 mod filler;
-mod marks;
 
 use super::JobCopy;
 use super::request_source::{Kind, Request, seed as job_seed};
+use crc::{Algorithm, Crc, Table};
 use filler::Filler;
-use marks::{Marks, WRONG, Write};
-use model::plan::{Access, JobPlan, Pattern, VerifyMethod};
+use md5::Digest;
+use model::plan::value::{Choice, word};
+use model::plan::{Access, HEADER_BYTES, JobPlan, Pattern, VerifyMethod};
 use model::record::Verified;
 use model::unit::{Bytes, Hertz};
 use std::collections::VecDeque;
@@ -258,6 +259,175 @@ pub fn fill_once(plan: &JobPlan, memory: &mut [u8], slot: usize, noise: impl FnO
         None if content.compress_percent == 100 => memory.fill(0),
         _ => noise(memory),
     }
+}
+
+const HEADER: usize = HEADER_BYTES as usize;
+const MAGIC: u16 = 0xacca;
+const CRC_AT: usize = 36;
+
+/// Marks blocks, and checks marks: headers of 40 bytes as fio 3.33 writes them, all numbers with their lowest byte first, with the checksum
+/// of the bytes that follow.
+///
+/// | Bytes | |
+/// |---|---|
+/// | 0 | `0xacca` |
+/// | 2 | the method's number |
+/// | 4 | bytes that the header covers, itself included |
+/// | 8 | the seed of the content |
+/// | 16 | offset in the file |
+/// | 24, 28 | seconds and nanoseconds since the job began |
+/// | 32 | number of the job, from 1 |
+/// | 34 | number of the write, from 0, in 16 bits |
+/// | 36 | CRC-32C of the bytes before it |
+#[derive(Clone, Copy)]
+struct Marks {
+    method: VerifyMethod,
+    number: u16,
+    /// Bytes of header and checksum.
+    header: usize,
+    thread: u16,
+}
+
+/// What a header says of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Write {
+    seed: u64,
+    number: u64,
+    /// Nanoseconds since the job began.
+    nanos: u64,
+}
+
+impl Marks {
+    /// `None` if blocks have no headers.
+    fn new(plan: &JobPlan, copy: u32) -> Option<Self> {
+        let method = plan.verify.method?;
+        let (number, header) = method.header()?;
+        Some(Self { method, number, header: header as usize, thread: (copy as u16).wrapping_add(1) })
+    }
+
+    /// Marks a block that is complete but for its header.
+    fn mark(&self, memory: &mut [u8], offset: u64, write: Write) {
+        let length = memory.len();
+        let Some((header, data)) = memory.split_at_mut_checked(self.header) else { return };
+        let (front, sum) = header.split_at_mut(HEADER);
+        checksum(self.method, data, sum);
+        let fields: [&[u8]; 9] = [
+            &MAGIC.to_le_bytes(),
+            &self.number.to_le_bytes(),
+            &(length as u32).to_le_bytes(),
+            &write.seed.to_le_bytes(),
+            &offset.to_le_bytes(),
+            &((write.nanos / 1_000_000_000) as u32).to_le_bytes(),
+            &((write.nanos % 1_000_000_000) as u32).to_le_bytes(),
+            &self.thread.to_le_bytes(),
+            &(write.number as u16).to_le_bytes(),
+        ];
+        let bytes = fields.into_iter().flatten();
+        front.iter_mut().zip(bytes).for_each(|(byte, field)| *byte = *field);
+        let (before, crc) = front.split_at_mut(CRC_AT);
+        crc.copy_from_slice(&crc32c(before).to_le_bytes());
+    }
+
+    /// Checks a block. `expected`: seed and number of its write, if known.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    fn check(&self, part: &[u8], offset: u64, expected: Option<(u64, u64)>) -> Result<(), String> {
+        let Some((header, data)) = part.split_at_checked(self.header) else {
+            return Err(format!("has {} bytes, less than a header", part.len()));
+        };
+        let (front, sum) = header.split_at(HEADER);
+        let field = |at: usize, bytes: usize| {
+            let bytes = front.get(at..at + bytes).unwrap_or_default();
+            bytes.iter().rev().fold(0_u64, |value, byte| value << 8 | u64::from(*byte))
+        };
+        let wrong = |what: &str, found: u64, wanted: u64| Err(format!("{what} is {found}, expected {wanted}"));
+        if field(0, 2) != u64::from(MAGIC) {
+            return Err(format!("has no header: it begins with {:#06x}, expected {MAGIC:#06x}", field(0, 2)));
+        }
+        let crc = u64::from(crc32c(front.get(..CRC_AT).unwrap_or_default()));
+        if field(CRC_AT, 4) != crc {
+            return Err(format!("the header's checksum is {:#010x}, expected {crc:#010x}", field(CRC_AT, 4)));
+        }
+        if field(4, 4) != part.len() as u64 {
+            return wrong("the length in the header", field(4, 4), part.len() as u64);
+        }
+        if field(16, 8) != offset {
+            return wrong("the offset in the header", field(16, 8), offset);
+        }
+        if let Some((seed, number)) = expected {
+            if field(34, 2) != number & 0xffff {
+                return wrong("the number of the write in the header", field(34, 2), number & 0xffff);
+            }
+            if field(8, 8) != seed {
+                return Err(format!(
+                    "is not of this run: the seed in its header is {:#x}, expected {seed:#x}",
+                    field(8, 8)
+                ));
+            }
+        }
+        if field(2, 2) != u64::from(self.number) {
+            let mut methods = VerifyMethod::words().into_iter();
+            let there =
+                methods.find(|(_, method)| method.header().is_some_and(|(number, _)| u64::from(number) == field(2, 2)));
+            let there = there.map_or_else(|| format!("method {}", field(2, 2)), |(word, _)| word.to_owned());
+            return Err(format!("was written with verify={there}"));
+        }
+        let mut computed = [0; 128];
+        let computed = computed.get_mut(..sum.len()).unwrap_or_default();
+        checksum(self.method, data, computed);
+        if computed != sum {
+            let word = word(self.method);
+            return Err(format!("the {word} of its data is {}, expected {}", hexadecimal(computed), hexadecimal(sum)));
+        }
+        Ok(())
+    }
+}
+
+/// −EILSEQ, as the engines report errors.
+const WRONG: i32 = -84;
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+// The checksums of fio 3.33, with its own parameters: what fio stores is what counts, and tests read its files.
+
+/// Neither the usual start nor the usual end, and not reflected.
+static CRC32: Crc<u32, Table<16>> = Crc::<u32, Table<16>>::new(&Algorithm {
+    width: 32,
+    poly: 0x04c1_1db7,
+    init: 0,
+    refin: false,
+    refout: false,
+    xorout: 0,
+    check: 0,
+    residue: 0,
+});
+
+/// CRC-32C without the last exclusive or.
+fn crc32c(data: &[u8]) -> u32 {
+    !::crc32c::crc32c(data)
+}
+
+/// Writes the checksum of `data` to `out`, which has the length that the method's row says.
+fn checksum(method: VerifyMethod, data: &[u8], out: &mut [u8]) {
+    match method {
+        VerifyMethod::Pattern => {}
+        VerifyMethod::Crc32 => put(out, &CRC32.checksum(data).to_le_bytes()),
+        VerifyMethod::Crc32c => put(out, &crc32c(data).to_le_bytes()),
+        VerifyMethod::Md5 => put(out, &md5::Md5::digest(data)),
+        VerifyMethod::Sha1 => {
+            let mut digest = sha1::Sha1::digest(data);
+            digest.chunks_mut(4).for_each(<[u8]>::reverse);
+            put(out, &digest);
+        }
+        VerifyMethod::Xxhash => put(out, &xxhash_rust::xxh32::xxh32(data, 1).to_le_bytes()),
+    }
+}
+
+fn put(out: &mut [u8], digest: &[u8]) {
+    out.iter_mut().zip(digest).for_each(|(out, byte)| *out = *byte);
 }
 
 #[cfg(test)]

@@ -68,9 +68,7 @@ pub fn blast(plan: &BlastPlan, settings: &Settings, observer: Observer) -> Resul
     let wanted = plan.submitter_cpus.iter().chain(plan.task_cpus.iter().flatten()).chain(&plan.receiver_cpu);
     let allowed_cpus = refuse_cpus(wanted)?;
     refuse_memory(plan)?;
-    let session = Session::open(&settings.session, &[], &mut |service| {
-        observer(Progress::Starting { service });
-    })?;
+    let session = Session::open(&settings.session, &[], &mut |service| observer(Progress::Starting { service }))?;
     let mut measured = measure(plan, settings, &session, allowed_cpus, observer);
     session.close_with_end(measured.as_mut().map(|(_, end)| end), &Created::default(), |end| &mut end.outcome);
     measured.map(|(record, end)| BlastRecord { end: Some(end), ..record })

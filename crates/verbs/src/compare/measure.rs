@@ -69,9 +69,8 @@ pub fn compare(
         longest_shell: Some(Duration::from_secs_f64(experiment.rules.hang_timeout())),
         ..settings
     };
-    let session = Session::open(&settings, &servers(&experiment), &mut |service| {
-        observer(Progress::Starting { service });
-    })?;
+    let session =
+        Session::open(&settings, &servers(&experiment), &mut |service| observer(Progress::Starting { service }))?;
     let experiment = match session.services.started.as_slice() {
         [] => experiment,
         started => Experiment { services: started.to_vec(), ..experiment },

@@ -78,9 +78,7 @@ pub fn record(plan: &FtqPlan, settings: &Settings, created: &Created, observer: 
     asked.try_for_each(|probe| refuse_pressure(probe, plan.quantum))?;
     let allowed = allowed_cpus().map_err(|error| Error::instrument("listing CPUs", error))?;
     let cpus = Cpus::choose(plan, &allowed).map_err(Error::Refused)?;
-    let session = Session::open(&settings.session, &[], &mut |service| {
-        observer(Progress::Starting { service });
-    })?;
+    let session = Session::open(&settings.session, &[], &mut |service| observer(Progress::Starting { service }))?;
     let mut measured = measure(plan, settings, &session, cpus, created, observer);
     session.close_with_end(measured.as_mut().map(|(_, end)| end), created, |end| &mut end.outcome);
     measured.map(|(record, end)| FtqRecord { end: Some(end), ..record })

@@ -111,3 +111,41 @@ fn a_wrong_block_is_counted_and_named() {
     assert_eq!(reader.after_read(&request(Kind::Read, 2), expected, 4096, &memory[2]), WRONG);
     assert_eq!(reader.after_read(&request(Kind::Read, 3), expected, 4096, &memory[3]), 4096, "right in itself");
 }
+
+fn marks(method: VerifyMethod) -> Option<Marks> {
+    let verify = Verify { method: Some(method), ..Verify::default() };
+    Marks::new(&JobPlan { verify, ..JobPlan::default() }, 0)
+}
+
+#[test]
+fn each_changed_byte_is_found() {
+    let write = Write { seed: 9, number: 70_000, nanos: 5_000_000_007 };
+    for (word, method) in VerifyMethod::words() {
+        let Some(marks) = marks(method) else { continue };
+        let mut memory: Vec<u8> = (0..2048_u32).map(|byte| (byte * 7) as u8).collect();
+        marks.mark(&mut memory, 4096, write);
+        let check = |memory: &[u8], expected| marks.check(memory, 4096, expected);
+        assert_eq!(check(&memory, Some((9, 70_000))), Ok(()), "{word}");
+        assert!(check(&memory, Some((9, 70_001))).unwrap_err().contains("number of the write"));
+        assert!(check(&memory, Some((8, 70_000))).unwrap_err().contains("not of this run"));
+        for at in (0..2048).step_by(37) {
+            let mut wrong = memory.clone();
+            wrong[at] ^= 4;
+            assert!(check(&wrong, None).is_err(), "{word} {at}");
+        }
+    }
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    let of = |word: &str| marks(model::plan::value::choice(word).unwrap()).unwrap();
+    let mut memory = vec![7; 512];
+    assert_eq!(of("md5").check(&memory, 0, None).unwrap_err(), "has no header: it begins with 0x0707, expected 0xacca");
+    of("md5").mark(&mut memory, 1024, Write { seed: 0, number: 0, nanos: 0 });
+    let check = |word, offset| of(word).check(&memory, offset, None);
+    assert_eq!(check("md5", 0).unwrap_err(), "the offset in the header is 1024, expected 0");
+    assert_eq!(check("crc32", 1024).unwrap_err(), "was written with verify=md5");
+    memory[300] = 8;
+    let wrong = of("md5").check(&memory, 1024, None).unwrap_err();
+    assert!(wrong.starts_with("the md5 of its data is ") && wrong.contains(", expected "), "{wrong}");
+}
