@@ -46,8 +46,7 @@ fn ours(name: &str) -> Option<&'static Row> {
 fn refused(row: &Row, other: &str) -> Option<String> {
     let other = ours(other)?;
     let allowed = other.name == row.name || row.imports.contains(&other.name);
-    let table = row.quoted();
-    let mend = format!("({table}): move the code, or change the table in xtask and {ARCHITECTURE}");
+    let mend = format!("({}): move the code, or change the table in xtask and {ARCHITECTURE}", row.quoted());
     (!allowed).then(|| format!("{} may not import {} {mend}", row.name, other.name))
 }
 

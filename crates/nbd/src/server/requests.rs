@@ -1,22 +1,17 @@
 //! The transmission phase of one connection: bytes of requests go in, replies come out. It does no I/O on the socket.
 //!
 //! Nothing here waits for the client, and nothing grows with what a client sends: a write's payload goes to the storage
-//! as it arrives ([`writing`]), and a long reply is produced piece by piece as earlier pieces are sent ([`reading`]).
+//! as it arrives ([`Writing`]), and a long reply is produced piece by piece as earlier pieces are sent ([`Reading`]).
 //! [`check`] refuses invalid requests before anything is executed.
 
-mod reading;
-mod writing;
-
 use crate::backends::{Backend, Outcome};
-use crate::filters::CHECKSUM_BYTES;
+use crate::filters::{CHECKSUM_BYTES, Checksum};
 use crate::tuning::{Sending, Tuning};
 use crate::wire::{Command, MAX_PAYLOAD, REQUEST_BYTES, Request, WireError, command_flag, simple_reply};
-use reading::Reading;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sys::byte_store::ByteStore;
 use sys::send_batch::SendBatch;
-use writing::Writing;
 
 /// A batch with this many bytes copied into it is sent before more is added.
 const MAX_OWN_BYTES: usize = 256 << 10;
@@ -313,6 +308,218 @@ fn is_durable(request: &Request) -> bool {
 fn is_full(batch: &SendBatch) -> bool {
     let mapped = batch.has_mapped() && batch.unsent() >= MAX_MAPPED;
     batch.own().len() >= MAX_OWN_BYTES || batch.unsent() >= MAX_UNSENT || !batch.has_room() || mapped
+}
+
+/// Longer payloads that are copied are produced in pieces of this size.
+const PIECE: u32 = 128 << 10;
+
+/// A read whose reply is partly produced.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reading {
+    /// Of the request; the header goes out with the first piece, which may fail.
+    cookie: u64,
+    offset: u64,
+    rest: u32,
+    /// Nothing has gone out.
+    first: bool,
+    /// Checksum of the pieces so far, if one follows the payload.
+    sum: Option<Checksum>,
+    /// Bytes still to be read once before the header promises them: behind a header, the server cannot report that the
+    /// storage failed. Zero for memory.
+    unverified: u32,
+}
+
+impl Requests {
+    pub(super) fn begin_reading(&mut self, request: &Request, batch: &mut SendBatch) {
+        let Request { cookie, offset, length, .. } = *request;
+        let sending = self.sending(length);
+        if length <= PIECE || sending != Sending::PullUp {
+            return self.read_at_once(request, sending, batch);
+        }
+        let sum = self.rights.checksums.then(Checksum::default);
+        let unverified = if self.backend.may_wait() { length } else { 0 };
+        self.reading = Some(Reading { cookie, offset, rest: length, first: true, sum, unverified });
+    }
+
+    /// How to send a payload from this storage. A payload with a checksum is copied, because it has to be sent exactly
+    /// as summed.
+    #[inline]
+    fn sending(&self, length: u32) -> Sending {
+        if self.rights.checksums { Sending::PullUp } else { self.backend.sending(self.tuning.sending(length)) }
+    }
+
+    /// Puts header and payload, or an error instead.
+    #[inline]
+    fn read_at_once(&mut self, request: &Request, sending: Sending, batch: &mut SendBatch) {
+        if self.backend.may_wait() && sending != Sending::Gather {
+            self.may_be_slow();
+        }
+        let mark = batch.mark();
+        batch.put(&simple_reply(request.cookie, None));
+        match self.backend.read(request.offset, request.length, sending, batch) {
+            Ok(()) => {
+                if self.rights.checksums {
+                    let mut sum = Checksum::default();
+                    sum.add(last_of(batch, request.length));
+                    batch.put(&sum.bytes());
+                }
+                self.counters.read(request.length, sending);
+            }
+            Err(error) => {
+                batch.take_back(mark);
+                self.reply(request.cookie, Err(error), batch);
+            }
+        }
+    }
+
+    /// Reads the next piece of a long read for the first time: it enters the page cache, or the reply is an error.
+    fn verify(&mut self, batch: &mut SendBatch) {
+        let Some(reading) = &mut self.reading else { return };
+        let length = reading.unverified.min(PIECE);
+        let offset = reading.offset + u64::from(reading.rest - reading.unverified);
+        reading.unverified -= length;
+        let (cookie, mark) = (reading.cookie, batch.mark());
+        let outcome = self.backend.read(offset, length, Sending::PullUp, batch);
+        batch.take_back(mark);
+        if let Err(error) = outcome {
+            self.reading = None;
+            self.reply(cookie, Err(error), batch);
+        }
+    }
+
+    /// Puts the next piece of a long read.
+    pub(super) fn read_on(&mut self, batch: &mut SendBatch) -> Result<(), &'static str> {
+        if self.backend.may_wait() {
+            self.may_be_slow();
+        }
+        let Some(reading) = &mut self.reading else { return Ok(()) };
+        if reading.unverified > 0 {
+            self.verify(batch);
+            return Ok(());
+        }
+        let length = reading.rest.min(PIECE);
+        let Reading { cookie, offset, first, sum, .. } = *reading;
+        reading.first = false;
+        reading.offset += u64::from(length);
+        reading.rest -= length;
+        if reading.rest == 0 {
+            self.reading = None;
+        }
+        let mark = batch.mark();
+        if first {
+            batch.put(&simple_reply(cookie, None));
+        }
+        match self.backend.read(offset, length, Sending::PullUp, batch) {
+            Ok(()) => {
+                self.counters.read(length, Sending::PullUp);
+                if let Some(mut sum) = sum {
+                    sum.add(last_of(batch, length));
+                    match &mut self.reading {
+                        Some(reading) => reading.sum = Some(sum),
+                        None => batch.put(&sum.bytes()),
+                    }
+                }
+            }
+            // The header has promised data, and some of them are already sent.
+            Err(_) if !first => return Err("the storage failed in the middle of a reply"),
+            Err(error) => {
+                batch.take_back(mark);
+                self.reading = None;
+                self.reply(cookie, Err(error), batch);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The bytes that were copied to the end of a batch last.
+fn last_of(batch: &SendBatch, length: u32) -> &[u8] {
+    let own = batch.own();
+    own.get(own.len().saturating_sub(length as usize)..).unwrap_or_default()
+}
+
+/// A write whose payload is arriving.
+#[derive(Debug)]
+pub(super) struct Writing {
+    cookie: u64,
+    offset: u64,
+    /// Payload bytes that have not arrived.
+    pub(super) rest: u32,
+    /// Flush before the reply (FUA).
+    durable: bool,
+    outcome: Outcome,
+    /// Checksum of the payload so far, if it is to be verified.
+    sum: Option<Checksum>,
+}
+
+impl Requests {
+    /// Writes the payload bytes in `input`; returns what follows them.
+    pub(super) fn write_on<'a>(&mut self, input: &'a [u8]) -> &'a [u8] {
+        if self.backend.may_wait() {
+            self.may_be_slow();
+        }
+        let Some(writing) = &mut self.writing else { return input };
+        let (now, later) = input.split_at(input.len().min(writing.rest as usize));
+        writing.take(now, &self.backend);
+        later
+    }
+
+    /// Whether the payload is complete, including its checksum, which is consumed from `input` and verified.
+    pub(super) fn has_payload(&mut self, input: &mut &[u8]) -> bool {
+        let Some(writing) = &mut self.writing else { return true };
+        if writing.rest > 0 {
+            return false;
+        }
+        if let Some(sum) = writing.sum {
+            let Some((found, later)) = input.split_first_chunk::<CHECKSUM_BYTES>() else { return false };
+            *input = later;
+            writing.outcome = writing.outcome.and(if *found == sum.bytes() { Ok(()) } else { Err(WireError::EIO) });
+        }
+        true
+    }
+
+    /// Finishes a write whose payload is complete, and replies.
+    pub(super) fn end_writing(&mut self, batch: &mut SendBatch) {
+        let Some(writing) = self.writing.take() else { return };
+        self.finish(writing.cookie, writing.outcome, writing.durable, batch);
+    }
+}
+
+impl Writing {
+    /// A write that is allowed or refused by `outcome`. The payload of a refused write is skipped.
+    pub(super) fn new(request: &Request, outcome: Outcome, checksums: bool) -> Self {
+        Self {
+            cookie: request.cookie,
+            offset: request.offset,
+            rest: request.length,
+            durable: is_durable(request),
+            outcome,
+            sum: checksums.then(Checksum::default),
+        }
+    }
+
+    /// The place of the rest (start and length), if it may be received in place. A payload with a checksum may not: it
+    /// is summed before anyone else can change it. The place is within the storage's size, which fits in a usize.
+    pub(super) fn in_place(&self) -> Option<(usize, usize)> {
+        (self.outcome.is_ok() && self.sum.is_none()).then_some((self.offset as usize, self.rest as usize))
+    }
+
+    /// Takes the next payload bytes.
+    fn take(&mut self, data: &[u8], backend: &Backend) {
+        if let Some(sum) = &mut self.sum {
+            sum.add(data);
+        }
+        if self.outcome.is_ok() && !data.is_empty() {
+            self.outcome = backend.write(self.offset, data);
+        }
+        self.pass(data.len());
+    }
+
+    /// Records that `count` payload bytes (at most `rest`) have been handled.
+    pub(super) fn pass(&mut self, count: usize) {
+        self.offset = self.offset.saturating_add(count as u64);
+        self.rest -= count as u32;
+    }
 }
 
 #[cfg(test)]
