@@ -82,8 +82,8 @@ impl ProbeSet {
         self.probes.iter().map(|probe| probe.descriptor.clone()).collect()
     }
 
-    /// The number of probes.
-    pub fn len(&self) -> usize {
+    /// How many there are.
+    pub fn count(&self) -> usize {
         self.probes.len()
     }
 

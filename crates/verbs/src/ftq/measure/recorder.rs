@@ -68,7 +68,7 @@ impl Recorder {
     /// When the thread cannot be started.
     pub fn start(task: Task, rows: usize) -> Result<Self> {
         let shared = Arc::new(Shared {
-            ring: Ring::new(rows, task.probes.len()),
+            ring: Ring::new(rows, task.probes.count()),
             stop: AtomicBool::new(false),
             lost: AtomicU64::new(0),
         });
@@ -145,7 +145,7 @@ fn record(mut task: Task, shared: &Shared, ready: &Sender<()>, begun: &Receiver<
 
 fn read_until_the_end(task: &mut Task, shared: &Shared, wait: u64) -> RecorderCost {
     let mut cost = RecorderCost::default();
-    let mut values = vec![None; task.probes.len()];
+    let mut values = vec![None; task.probes.count()];
     let quantum = task.quantum.0.max(1);
     let begin = monotonic_nanos();
     let mut number = 0;
@@ -197,7 +197,7 @@ fn wake_up_delay() -> u64 {
 
 /// How long a reading usually takes.
 fn reading_time(task: &mut Task) -> u64 {
-    let mut values = vec![None; task.probes.len()];
+    let mut values = vec![None; task.probes.count()];
     quantile(0.5, || {
         let begin = monotonic_nanos();
         let _ = (task.counted.amount)();
