@@ -3,7 +3,7 @@
 use rustix::fs::{AtFlags, StatxFlags};
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 
 /// _IOR(0x12, 114, size_t), linux/fs.h.
 const BLKGETSIZE64: libc::c_ulong = 0x8008_1272;
@@ -14,17 +14,17 @@ const BLKDISCARD: libc::c_ulong = 0x1277;
 pub fn size(device: &File) -> io::Result<u64> {
     let mut bytes = 0u64;
     // SAFETY: BLKGETSIZE64 writes one u64 to the pointer.
-    if unsafe { libc::ioctl(device.as_raw_fd(), BLKGETSIZE64, &mut bytes) } != 0 {
+    if unsafe { libc::ioctl(device.as_fd().as_raw_fd(), BLKGETSIZE64, &mut bytes) } != 0 {
         return Err(io::Error::last_os_error());
     }
     Ok(bytes)
 }
 
 /// Discards a range of a block device.
-pub fn discard(device: &impl AsRawFd, offset: u64, length: u64) -> io::Result<()> {
+pub fn discard(device: &impl AsFd, offset: u64, length: u64) -> io::Result<()> {
     let range = [offset, length];
     // SAFETY: BLKDISCARD reads two u64 from the pointer.
-    if unsafe { libc::ioctl(device.as_raw_fd(), BLKDISCARD, range.as_ptr()) } != 0 {
+    if unsafe { libc::ioctl(device.as_fd().as_raw_fd(), BLKDISCARD, range.as_ptr()) } != 0 {
         return Err(io::Error::last_os_error());
     }
     Ok(())
