@@ -100,7 +100,7 @@ fn the_difference_from_the_stored_record_is_split() {
     }
     let one = folder.name("one");
     let refused = other.iotoll(&format!("report run --stored {one}")).run();
-    refused.refused(2, &["--stored ", "record of a comparison, not of a run"]);
+    refused.refused(2, &["--stored ", "of kind 'compare', not of a run"]);
     other
         .iotoll(&format!("report {one} --stored nowhere"))
         .run()
