@@ -16,7 +16,7 @@ use tempfile::TempDir;
 /// The binary.
 pub const PROGRAM: &str = env!("CARGO_BIN_EXE_iotoll");
 /// Longest wait of a test.
-const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A working folder, and beside it the folder of the ledgers of what runs in it.
 pub struct Folder {
