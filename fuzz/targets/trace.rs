@@ -16,8 +16,8 @@ fuzz_target!(|data: &[u8]| {
     let chosen = (0..).zip(OPTIONS).filter(|(bit, _)| choice >> bit & 1 != 0);
     let options: String = chosen.map(|(_, option)| format!("{option}\n")).collect();
     let text = format!("[a]\nread_iolog={}\n{options}", file_of(trace).0);
-    let plan = job_file("a.fio", &text, &Settings::default()).expect("the job is valid");
-    if let Ok((plan, _)) = replaying::resolve(&plan) {
+    let mut plan = job_file("a.fio", &text, &Settings::default()).expect("the job is valid");
+    if replaying::resolve(&mut plan).is_ok() {
         let job = &plan.phases[0].jobs[0];
         assert!((1..2 << 30).contains(&job.block_sizes.read.0) && !job.target.files.is_empty(), "{job:?}");
     }
