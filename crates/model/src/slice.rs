@@ -9,7 +9,7 @@ pub mod rounds;
 pub use command::{bytes_of_a_message, counts, is_uncounted};
 
 use crate::experiment::Metric;
-use crate::experiment::metric::Counted;
+use crate::experiment::metric::Term;
 use crate::group_limit::LimitWindow;
 use crate::histogram::Histogram;
 use crate::injected::Injected;
@@ -274,25 +274,25 @@ impl Round {
     }
 
     /// How much of it a case has in this round.
-    fn amount(&self, counted: Counted, case: usize) -> Option<f64> {
+    fn amount(&self, term: Term, case: usize) -> Option<f64> {
         let sums = self.cases.get(case)?;
-        match counted {
-            Counted::Cycles => self.net_cycles(case),
-            Counted::WholeCycles => Some(sums.whole_cycles? - self.background_rate()? * sums.whole_capacity_seconds?),
-            Counted::ThreadCycles => sums.thread_cycles,
-            Counted::Switches => self.net_switches(case),
-            Counted::Latency => sums.latency_nanos,
-            Counted::Ios => sums.ios,
-            Counted::Bytes => sums.bytes,
-            Counted::Time => Some(sums.seconds),
-            Counted::WholeTime => sums.whole_seconds,
-            Counted::Executions => Some(sums.count),
+        match term {
+            Term::Cycles => self.net_cycles(case),
+            Term::WholeCycles => Some(sums.whole_cycles? - self.background_rate()? * sums.whole_capacity_seconds?),
+            Term::ThreadCycles => sums.thread_cycles,
+            Term::Switches => self.net_switches(case),
+            Term::Latency => sums.latency_nanos,
+            Term::Ios => sums.ios,
+            Term::Bytes => sums.bytes,
+            Term::Time => Some(sums.seconds),
+            Term::WholeTime => sums.whole_seconds,
+            Term::Executions => Some(sums.count),
         }
     }
 
     /// Numerator and denominator of a metric in this round; `None` for a percentile.
     pub fn pair(&self, metric: Metric, case: usize) -> Option<Pair> {
-        let [numerator, denominator] = metric.counts().map(|counted| self.amount(counted, case));
+        let [numerator, denominator] = metric.counts().map(|term| self.amount(term, case));
         Some(Pair { numerator: numerator?, denominator: denominator? }).filter(|_| metric.percent().is_none())
     }
 }
@@ -375,14 +375,14 @@ impl Rounds {
         let cycles = nanoseconds * NANOSECOND * self.context.clock.0;
         // Bytes come in whole I/Os.
         let bytes = first.and_then(|sums| Some(sums.bytes? / sums.ios.filter(|ios| *ios > 0.0)?)).unwrap_or(1.0);
-        let step = |counted| match counted {
+        let step = |term| match term {
             _ if metric.percent().is_some() => 0.0,
-            Counted::Cycles | Counted::WholeCycles => cycles,
-            Counted::ThreadCycles => NANOSECOND * self.context.clock.0,
-            Counted::Switches | Counted::Latency | Counted::Ios => 1.0,
-            Counted::Bytes => bytes,
-            Counted::Executions => 0.0,
-            Counted::Time | Counted::WholeTime => NANOSECOND,
+            Term::Cycles | Term::WholeCycles => cycles,
+            Term::ThreadCycles => NANOSECOND * self.context.clock.0,
+            Term::Switches | Term::Latency | Term::Ios => 1.0,
+            Term::Bytes => bytes,
+            Term::Executions => 0.0,
+            Term::Time | Term::WholeTime => NANOSECOND,
         };
         let [numerator, denominator] = metric.counts().map(step);
         Resolution { numerator, denominator, readings: 2.0 * slices }

@@ -11,12 +11,12 @@ struct Row {
     good: Good,
     percent: Option<f64>,
     words: [&'static str; 4],
-    counts: [Counted; 2],
+    counts: [Term; 2],
 }
 
 /// What metrics divide, and by what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counted {
+pub enum Term {
     /// Of the whole machine, net of the background.
     Cycles,
     /// The same over whole executions of a command.
@@ -34,7 +34,7 @@ pub enum Counted {
     Executions,
 }
 
-impl Counted {
+impl Term {
     pub fn words(self) -> &'static str {
         match self {
             Self::Cycles | Self::WholeCycles => "cycles",
@@ -66,7 +66,7 @@ macro_rules! metrics {
                 match self {
                     $(Self::$variant => Row {
                         name: $name, unit: $unit, good: Good::$good, percent: $percent, words: $words,
-                        counts: [Counted::$divided, Counted::$by],
+                        counts: [Term::$divided, Term::$by],
                     },)*
                 }
             }
@@ -149,17 +149,17 @@ impl Metric {
 
     /// Whether it is a cost of the whole machine.
     pub fn is_of_whole_machine(self) -> bool {
-        matches!(self.counts(), [Counted::Cycles | Counted::WholeCycles, _])
+        matches!(self.counts(), [Term::Cycles | Term::WholeCycles, _])
     }
 
     /// Whether it is per I/O or byte, or their number per second.
     pub fn is_of_work(self) -> bool {
-        !matches!(self.counts(), [Counted::Latency, _] | [_, Counted::Executions])
+        !matches!(self.counts(), [Term::Latency, _] | [_, Term::Executions])
     }
 
     /// Whether it is a latency, which belongs to a job and not to a phase.
     pub fn is_latency(self) -> bool {
-        matches!(self.counts(), [Counted::Latency, _])
+        matches!(self.counts(), [Term::Latency, _])
     }
 
     /// Its words: in the header of a row or column; in a sentence; "*costs* 3 % more cycles per I/O"; and "takes 3 % more *time for the
@@ -169,7 +169,7 @@ impl Metric {
     }
 
     /// What its numerator and its denominator count. A percentile is no ratio of them.
-    pub fn counts(self) -> [Counted; 2] {
+    pub fn counts(self) -> [Term; 2] {
         self.row().counts
     }
 

@@ -6,7 +6,7 @@ use super::{View, sliced_command};
 use crate::compare::finding::CellFinding;
 use crate::compare::record::{RoundRecord, SliceReading};
 use model::elided_list::distinct;
-use model::experiment::metric::Counted;
+use model::experiment::metric::Term;
 use model::experiment::{Case, Cell, Metric};
 use model::group_limit;
 use model::number::directed;
@@ -211,7 +211,7 @@ fn dominated(cells: &[CellFinding], compared: &[Comparison], targets: &[Metric],
     let (cell, metric, most): (&CellFinding, Metric, &Dominated) =
         found.max_by(|(_, _, one), (_, _, other)| one.unit.part.total_cmp(&other.unit.part))?;
     let place = Cell { values: cell.cell.clone() }.to_string();
-    let [numerator, denominator] = metric.counts().map(Counted::words);
+    let [numerator, denominator] = metric.counts().map(Term::words);
     let message = format!(
         "round {} has {:.0} % of the {} of {}{}: the mean depends on it, and there are too few such rounds to estimate how often they occur; run longer",
         skipped + most.unit.place + 1,

@@ -2,7 +2,7 @@
 
 use super::comparisons;
 use crate::compare::finding::{CrossoverFinding, LineFinding};
-use model::experiment::metric::Counted;
+use model::experiment::metric::Term;
 use model::experiment::{Axis, Experiment, Metric, Work};
 use model::scaling::{ScalabilityFinding, scalability_of};
 use model::slice::Rounds;
@@ -75,8 +75,8 @@ pub(super) fn crossovers(experiment: &Experiment, targets: &[Metric], sums: &Rou
             let between = match metric.counts() {
                 // I/Os of a high percentile wait for others, and a command may need fewer I/Os of a larger size.
                 _ if along.axis.name != SIZE || metric.percent().is_some() => Between::Anything,
-                [_, Counted::Executions] => Between::Anything,
-                [Counted::Bytes, _] | [_, Counted::Bytes] => Between::CostPerByte,
+                [_, Term::Executions] => Between::Anything,
+                [Term::Bytes, _] | [_, Term::Bytes] => Between::CostPerByte,
                 _ => Between::CostPerIo,
             };
             let Some(place) = crossover(&points, steps, metric.good(), between) else { continue };
