@@ -4,7 +4,7 @@
 
 use fuzz::{file_of, split};
 use iotoll_fuzz as fuzz;
-use lab::replaying;
+use jobs::replaying;
 use libfuzzer_sys::fuzz_target;
 use model::plan::parse::{Settings, job_file};
 

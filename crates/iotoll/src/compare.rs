@@ -8,9 +8,9 @@ use crate::input::{Inputs, is_toml};
 use crate::measure::{self, Asked, Measurement, Services, fresh_seed};
 use crate::progress::ProgressLine;
 use clap::Args;
+use lab::created::Created;
 use lab::service::Addresses;
 use lab::session::Settings as Session;
-use lab::workload::target::Created;
 use model::experiment::draft::{Draft, DraftError, Surroundings, Workload};
 use model::experiment::{
     ArmPlan, Axis, CacheCondition, DraftRules, EndSignal, Experiment, Metric, Rules, Setting, Slices, Work, file,

@@ -6,8 +6,8 @@ use crate::signals::{self, LeftBehind};
 use crate::standard_error::{PATIENCE, say_within};
 use anyhow::Context;
 use clap::{Args, FromArgMatches};
+use jobs::echo::identity;
 use lab::calibration::Calibration;
-use lab::echo::identity;
 use model::plan::{JobPlan, PathPlan, Peer, options};
 use nbd::Tuning;
 use nbd::backends::Backend;
@@ -184,7 +184,7 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
         return Err(bad("--direct: iotoll serve has no O_DIRECT; use qemu-nbd --cache=none -f raw FILE"));
     }
     let teller = StderrReporter { calibration: Calibration::begin(), begun: Instant::now() };
-    let tuning = lab::engine::path_tuning(&arguments.path.path);
+    let tuning = jobs::engine::path_tuning(&arguments.path.path);
     let mut storage = backend(storage, arguments, &tuning)?;
     if arguments.path_null == "server" {
         storage = Backend::null(storage.size()).context(NO_ADDRESSES)?;
@@ -223,7 +223,7 @@ fn echo(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
         told = measure::write(&format!("listening on {at}\n"));
         told.is_ok()
     };
-    lab::echo::serve(peer, ready, &|| interruption.is_requested())?;
+    jobs::echo::serve(peer, ready, &|| interruption.is_requested())?;
     told?;
     Ok(ExitCode::SUCCESS)
 }

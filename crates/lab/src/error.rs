@@ -73,12 +73,12 @@ impl Error {
     }
 
     /// What a job asks for is refused.
-    pub(crate) fn refused(plan: &JobPlan, why: impl Display) -> Self {
+    pub fn refused(plan: &JobPlan, why: impl Display) -> Self {
         Self::Refused(format!("job '{}': {why}", plan.name))
     }
 
     /// The same because of a file or device.
-    pub(crate) fn refused_file(plan: &JobPlan, path: &Path, why: impl Display) -> Self {
+    pub fn refused_file(plan: &JobPlan, path: &Path, why: impl Display) -> Self {
         Self::refused(plan, format_args!("{} {why}", path.display()))
     }
 

@@ -12,7 +12,7 @@ pub(crate) mod leftovers;
 pub(crate) mod path_text;
 pub mod processes;
 pub(crate) mod setting_file;
-pub(crate) mod undo;
+pub mod undo;
 
 pub use after_the_end::serve;
 pub use folder::OwnFolder;

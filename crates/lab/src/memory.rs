@@ -24,7 +24,7 @@ fn limits(root: &Sysroot) -> impl Iterator<Item = u64> {
 }
 
 /// How many more threads each control group of this process allows, up to the root: pids.max less pids.current.
-pub(crate) fn limits_of_threads(root: &Sysroot) -> impl Iterator<Item = u64> {
+pub fn limits_of_threads(root: &Sysroot) -> impl Iterator<Item = u64> {
     let groups = control_groups::of(root, "self", "pids").into_iter();
     groups.filter_map(|group| {
         let most = number(root, &group, "pids.max")?;

@@ -7,6 +7,7 @@
 //! fails on the way is in the outcome of the record.
 
 use crate::calibration::Calibration;
+use crate::created::Created;
 use crate::error::{Error, Result};
 use crate::guardian::processes::Processes;
 use crate::guardian::{Guardian, OwnFolder, UndoGuard};
@@ -19,7 +20,6 @@ use crate::service::{ServiceSettings, Services, make_folders};
 use crate::shell;
 use crate::store::Saver;
 use crate::whereabouts::servers::Address;
-use crate::workload::target::Created;
 use model::events::Wanted;
 use model::experiment;
 use model::experiment::Cell;

@@ -64,7 +64,7 @@ pub(crate) enum Undo {
 /// How to recognise a file or folder that iotoll made.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Made {
+pub enum Made {
     /// It will be made after this time (Unix seconds): an empty one that is newer is ours.
     After(f64),
     Is(Identity),
@@ -96,7 +96,7 @@ impl Made {
 
 /// Identity of a file, independent of its name: device and inode number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Identity(u64, u64);
+pub struct Identity(u64, u64);
 
 impl Identity {
     pub fn of(metadata: &fs::Metadata) -> Self {

@@ -1,24 +1,26 @@
 //! Measures jobs (`iotoll run`) and commands (`iotoll cost`) into the same kind of record.
 
+use jobs::cached_files::CachedFiles;
+pub use jobs::file_roles::check as check_files;
+use jobs::io_log::{self, IoLog};
+use jobs::laying_out::{self, set_cache, warn_of_holes, warn_of_unlinking};
+use jobs::replaying::Replays;
+use jobs::worker_pool::{Joined, WorkerPool};
+use jobs::workload::JobCopy;
+use jobs::{demand, read_back};
 use lab::command::{CommandPlan, Count, Counter, Executed, Surroundings, counted_by, execute};
+use lab::created::Created;
 use lab::error::{Error, Result};
-pub use lab::file_roles::check as check_files;
 use lab::guardian::processes::Processes;
 use lab::interruption::Interruption;
-use lab::io_log::{self, IoLog};
-use lab::laying_out::{self, set_cache, warn_of_holes, warn_of_unlinking};
 use lab::meter::{MeterSet, Owners, TaskScan, Work};
-use lab::page_cache::{CachedFiles, own_storage_read};
+use lab::page_cache::own_storage_read;
 use lab::progress::{Observer, Progress, iops};
-use lab::replaying::Replays;
 use lab::session::{Session, Settings, outcome_of};
 use lab::store::GrowingWindows;
 use lab::watch::{Step, Subject, watch};
 use lab::whereabouts::{PlacementWatch, Workload};
-use lab::worker_pool::{Joined, WorkerPool};
-use lab::workload::JobCopy;
-use lab::workload::target::Created;
-use lab::{canary, demand, host, network_namespace, placing, read_back};
+use lab::{canary, host, network_namespace, placing};
 use model::experiment::Cell;
 use model::kind::Recorded;
 use model::page_cache::{CacheRecord, is_buffered};

@@ -4,9 +4,9 @@
 //! machine's background, the latencies.
 
 mod conditions;
+mod each_job;
 #[cfg(test)]
 pub(crate) mod fixture;
-mod jobs;
 mod meters;
 mod probes;
 mod series;
@@ -59,8 +59,8 @@ pub fn document(finding: &RunFinding) -> Document {
     }
     sections.extend(stored::of_run(finding).map(|block| Section::new("", vec![block])));
     sections.extend(limits::section(&finding.head.limits, "place"));
-    sections.push(Section::new("", vec![jobs::block(finding)]));
-    sections.push(Section::new("", vec![jobs::latencies(finding)]).in_full());
+    sections.push(Section::new("", vec![each_job::block(finding)]));
+    sections.push(Section::new("", vec![each_job::latencies(finding)]).in_full());
     Document {
         kind: if finding.counted_by.is_some() { "iotoll cost" } else { "iotoll run" }.to_owned(),
         lead: "What one I/O cost, in cycles of the whole machine".to_owned(),

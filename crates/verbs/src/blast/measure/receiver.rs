@@ -4,7 +4,7 @@ use super::Receiving;
 use super::drop_counters::DropCounters;
 use super::remote::{BEGIN, COUNTS, DROPS, Reply};
 use crate::blast::plan::ORDERED_PAYLOAD;
-use lab::echo::Connections;
+use jobs::echo::Connections;
 use lab::error::{Error, Result};
 use rustix::net::sockopt;
 use serde::{Deserialize, Serialize};

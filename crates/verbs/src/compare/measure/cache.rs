@@ -5,10 +5,10 @@
 
 use super::CaseTargets;
 use crate::compare::record::{CacheCondition, CacheSetup};
+use jobs::cached_files::{CachedFiles, ReadProgress};
+use jobs::workload::JobCopy;
 use lab::error::{Error, Result};
-use lab::page_cache::{CachedFiles, ReadProgress};
 use lab::sysroot::Sysroot;
-use lab::workload::JobCopy;
 use model::experiment::{Case, Experiment};
 use model::page_cache::{CachedPages, is_buffered};
 use model::plan::{Access, JobPlan};
@@ -173,7 +173,7 @@ fn jobs(case: &Case) -> impl Iterator<Item = &JobPlan> {
 }
 
 /// The files of a case that use the page cache.
-fn files(case: &Case, targets: &[Vec<lab::workload::target::Target>]) -> CachedFiles {
+fn files(case: &Case, targets: &[Vec<jobs::workload::target::Target>]) -> CachedFiles {
     let plans = jobs(case).flat_map(|job| std::iter::repeat_n(job, job.copies.max(1) as usize));
     let copies: Vec<JobCopy> = plans
         .zip(targets)

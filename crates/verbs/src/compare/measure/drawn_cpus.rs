@@ -3,8 +3,8 @@
 //! CPUs differ, for example because a neighbour uses the other half of the core, and the scheduler rarely moves a thread that
 //! never sleeps: each arm of a round would have CPUs of its own. Measured in docs/method/commands.md.
 
+use jobs::workload::permutation::Shuffler;
 use lab::error::{Error, Result};
-use lab::workload::permutation::Shuffler;
 use model::plan::{JobPlan, Medium};
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,17 +1,17 @@
 //! The scheduler's side of a worker process: starts it, runs slices, reads the results, ends it.
 
 use crate::compare::record::SliceWork;
-use lab::engine::worker::{Control, STOP_SIGNAL, Worker};
+use jobs::engine::worker::{Control, STOP_SIGNAL, Worker};
+use jobs::worker_pool::{build_worker, with_engine};
+use jobs::workload::JobCopy;
+use jobs::workload::request_source::Kind;
+use jobs::workload::target::Target;
 use lab::error::{Error, Result};
 use lab::guardian::processes::Processes;
 use lab::interruption::WaitLimit;
 use lab::meter::Owners;
 use lab::page_cache::storage_read_of;
 use lab::placing::Placing;
-use lab::worker_pool::{build_worker, with_engine};
-use lab::workload::JobCopy;
-use lab::workload::request_source::Kind;
-use lab::workload::target::Target;
 use model::histogram::Histogram;
 use model::injected::Injected;
 use model::placement::{RanOn, Side};

@@ -1,16 +1,16 @@
 //! Whose progress is read: a worker thread of iotoll, which does a job's I/O, or computes, without pause until the recording ends;
 //! or a process (`foreign`).
 
-use lab::engine::tally::LiveCounters;
+use jobs::engine::tally::LiveCounters;
+use jobs::laying_out::{prepare, set_cache, warn_of_holes};
+use jobs::worker_pool::{Joined, WorkerPool};
+use jobs::workload::JobCopy;
+use lab::created::Created;
 use lab::error::{Error, Result};
 use lab::interruption::Interruption;
-use lab::laying_out::{prepare, set_cache, warn_of_holes};
 use lab::placing::Placing;
 use lab::probe::{ProbeSet, WorkerTask};
 use lab::progress::Observer;
-use lab::worker_pool::{Joined, WorkerPool};
-use lab::workload::JobCopy;
-use lab::workload::target::Created;
 use model::plan::{Access, EngineKind, JobPlan, Medium, Phase, Plan, Size, options};
 use model::probe::{Kind, Probe};
 use model::unit::{Bytes, Hertz, Nanos};

@@ -273,7 +273,7 @@ impl Ring {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lab::engine::tally::LiveCounters;
+    use jobs::engine::tally::LiveCounters;
     use std::time::Duration;
 
     fn task(live: &Arc<LiveCounters>, quanta: u64) -> Task {

@@ -2,11 +2,12 @@
 
 use crate::guest::measure::protocol::{Assignment, Done};
 use crate::guest::measure::stack::{Counter, Source, Stack, Target as Place};
-use lab::engine;
+use jobs::engine;
+use jobs::worker_pool::{build_worker, with_engine};
+use jobs::workload::JobCopy;
+use jobs::workload::target::Target;
+use lab::created::Created;
 use lab::error::{Error, Result};
-use lab::worker_pool::{build_worker, with_engine};
-use lab::workload::JobCopy;
-use lab::workload::target::{Created, Target};
 use model::plan::{JobPlan, Medium};
 use model::unit::Hertz;
 use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags};

@@ -1,0 +1,155 @@
+//! Engines issue I/O. To add one, write its file and one row of `TABLE`.
+
+mod busy;
+mod control;
+mod mem;
+mod nbd;
+mod one_by_one;
+pub(crate) mod pacing;
+mod rings;
+mod rr;
+pub mod tally;
+mod traits;
+pub mod worker;
+
+use crate::workload::JobCopy;
+use crate::workload::payload::fill_once;
+use crate::workload::request_source::Request;
+use crate::workload::target::{self, LayoutProgress, Span, Target};
+use lab::created::Created;
+use lab::error::{Error, Result};
+use model::plan::{EngineKind, JobPlan, Medium, Size};
+pub use nbd::tuning as path_tuning;
+use rustix::fs::FallocateFlags;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileTypeExt;
+use std::path::PathBuf;
+use sys::buffer::AlignedBuffer;
+pub(crate) use traits::Sync;
+use worker::Worker;
+
+/// An open engine, ready to run, also several times. It belongs to the thread that opened it, as the ring of io_uring
+/// does.
+pub type OpenEngine = Box<dyn FnMut(&mut Worker) -> Result<()>>;
+
+/// Opens an engine, with the rate of the time-stamp counter; everything that takes time or memory happens here.
+type Open = fn(&JobCopy) -> Result<OpenEngine>;
+
+const TABLE: [(EngineKind, Open); 11] = [
+    (EngineKind::Null, busy::null),
+    (EngineKind::Spin, busy::spin),
+    (EngineKind::Work, busy::work),
+    (EngineKind::Mem, mem::open),
+    (EngineKind::Rr, rr::open),
+    (EngineKind::Psync, one_by_one::psync),
+    (EngineKind::Sync, one_by_one::sync),
+    (EngineKind::Mmap, one_by_one::mmap),
+    (EngineKind::Libaio, rings::libaio),
+    (EngineKind::IoUring, rings::io_uring),
+    (EngineKind::Nbd, nbd::open),
+];
+
+/// Finds or makes what one copy of a job works on: its files, its part of a remote export, or, for an engine without
+/// I/O, a span of its own.
+///
+/// # Errors
+/// Refused or failed, with the fix; files made so far are in `created`.
+pub fn prepare(plan: &JobPlan, copy: u32, created: &Created, progress: LayoutProgress) -> Result<Vec<Target>> {
+    let span = match plan.engine.medium() {
+        Medium::Files => return target::prepare(plan, copy, created, progress),
+        Medium::Remote => nbd::span(plan, copy)?,
+        Medium::Nothing => {
+            let length = match plan.target.size {
+                Some(Size::Bytes(bytes)) => bytes.0,
+                _ => plan.buffer_bytes() << 16,
+            };
+            Span { begin: 0, length, beyond: 0 }
+        }
+    };
+    Ok(vec![Target { path: PathBuf::new(), span }])
+}
+
+/// Opens the engine of a job.
+///
+/// # Errors
+/// What is missing, in one line: a file, memory, a system call that is not allowed.
+pub fn open(copy: &JobCopy) -> Result<OpenEngine> {
+    let row = TABLE.iter().find(|(kind, _)| *kind == copy.plan.engine);
+    let (_, open) = row.ok_or_else(|| Error::Refused(format!("engine {:?} is not built in", copy.plan.engine)))?;
+    open(copy)
+}
+
+/// The files of a job. The loops hold them as `OwnedFd`: the descriptor of a `File` costs a call into the standard library per I/O.
+fn open_files<F: From<File>>(copy: &JobCopy) -> Result<Vec<F>> {
+    copy.targets.iter().map(|target| target::open(copy.plan, target).map(F::from)).collect()
+}
+
+/// Bytes of one slot: the largest block, in whole pages so that every slot suits O_DIRECT.
+fn slot_bytes(plan: &JobPlan) -> usize {
+    usize::try_from(plan.slot_bytes().max(1)).unwrap_or(usize::MAX).next_multiple_of(4096)
+}
+
+/// Memory of `count` slots, filled with data that neither compresses nor repeats, unless the job has other content.
+fn noisy_slots(plan: &JobPlan, count: u32) -> Result<AlignedBuffer> {
+    let failed = |error| Error::job(&plan.name, format!("{count} I/O buffers of {} bytes", slot_bytes(plan)), error);
+    let length = slot_bytes(plan).checked_mul(count as usize);
+    let length = length.ok_or_else(|| failed(std::io::ErrorKind::OutOfMemory.into()))?;
+    let mut buffer = AlignedBuffer::zeroed(length).map_err(failed)?;
+    fill_once(plan, &mut buffer, slot_bytes(plan), |memory| target::fill_with_noise(memory, &mut 0x5eed));
+    Ok(buffer)
+}
+
+/// fsync or fdatasync of a file.
+fn sync_file(file: Option<&OwnedFd>, what: Sync) -> std::io::Result<bool> {
+    let Some(file) = file else { return Ok(false) };
+    rustix::io::retry_on_intr(|| match what {
+        Sync::All => rustix::fs::fsync(file),
+        Sync::Data => rustix::fs::fdatasync(file),
+    })?;
+    Ok(true)
+}
+
+/// Trims as fio makes them: of a device with BLKDISCARD, of a file by punching a hole. One system call each.
+struct Trims {
+    /// Whether it is a device: found out before the first I/O, so that no trim has to ask.
+    devices: Vec<bool>,
+    calls: u64,
+}
+
+impl Trims {
+    fn of(copy: &JobCopy) -> Self {
+        let is_device = |path| std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device());
+        Self { devices: copy.targets.iter().map(|target| is_device(&target.path)).collect(), calls: 0 }
+    }
+
+    /// Not inlined, so that the loops of reads and writes stay small.
+    #[inline(never)]
+    fn perform(&mut self, file: &OwnedFd, request: &Request) -> i32 {
+        let (offset, length) = (request.offset, u64::from(request.length));
+        self.calls += 1;
+        let outcome = if self.devices.get(request.file as usize) == Some(&true) {
+            sys::device::discard(file, offset, length)
+        } else {
+            let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            rustix::fs::fallocate(file, hole, offset, length).map_err(Into::into)
+        };
+        result_of(outcome.map(|()| request.length as usize))
+    }
+}
+
+/// Bytes as a result: those of a block above 2 GiB are negative numbers below the errors.
+fn moved(bytes: usize) -> i32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX).cast_signed()
+}
+
+/// The engines' common form of a result: bytes, or minus the error number, down to −4095.
+fn result_of(outcome: std::io::Result<usize>) -> i32 {
+    match outcome {
+        Ok(bytes) => moved(bytes),
+        Err(error) => -error.raw_os_error().unwrap_or(5),
+    }
+}
+
+#[cfg(test)]
+mod conformance;
