@@ -13,7 +13,7 @@ const MARKUP: [&str; 2] =
     ["<img src=x onerror=alert(1)>", "`\\</code></pre>-->\n\n```\n<img src=x onerror=alert(1)>| \\`<!--"];
 
 /// Strings that are replaced at the same time, because most of the time is spent on pages.
-const AT_ONCE: usize = 8;
+const AT_ONCE: usize = 24;
 
 /// Entries of a list whose strings are replaced: the others are like them.
 const ENTRIES: usize = 2;
