@@ -4,7 +4,7 @@
 use lab::error::{Error, Result};
 use lab::memory;
 use lab::sysroot::Sysroot;
-use model::plan::{EngineKind, JobPlan, Phase, Queue, Size};
+use model::plan::{Buffers, EngineKind, JobPlan, Phase, Size};
 use std::path::Path;
 
 /// Mappings of a thread: its stack, the guard page below it.
@@ -45,17 +45,15 @@ impl Demand {
 /// Bytes of the buffers of one copy, and of the memory that stands for its device.
 fn memory_of(job: &JobPlan) -> u64 {
     let slot = job.slot_bytes().max(1).div_ceil(4096).saturating_mul(4096);
-    let used = match job.engine {
-        EngineKind::Null | EngineKind::Spin | EngineKind::Work => 0,
-        EngineKind::Rr => slot,
-        EngineKind::Mem => {
-            let bytes = |size: Size| if let Size::Bytes(bytes) = size { bytes.0 } else { 0 };
-            slot.saturating_add(job.target.size.map_or(0, bytes)).saturating_add(bytes(job.target.offset))
-        }
-        engine if engine.queue() == Queue::One => slot,
-        _ => slot.saturating_mul(job.depth.in_flight.into()),
+    let buffers = match job.engine.buffers() {
+        Buffers::None => 0,
+        Buffers::One => slot,
+        Buffers::Each => slot.saturating_mul(job.depth.in_flight.into()),
     };
-    used.saturating_add(job.thread.locked_memory.0)
+    let bytes = |size: Size| if let Size::Bytes(bytes) = size { bytes.0 } else { 0 };
+    let device = [job.target.size.map_or(0, bytes), bytes(job.target.offset)];
+    let device = device.into_iter().filter(|_| job.engine == EngineKind::Mem);
+    device.chain([job.thread.locked_memory.0]).fold(buffers, u64::saturating_add)
 }
 
 /// What the machine, or the limits of this process, allow; `None` where there is no limit, or it is unknown.

@@ -11,7 +11,7 @@ use model::record::{Record, Snapshot};
 use rustix::fs::Access;
 use serde::Serialize;
 use std::fs::{self, File};
-use std::io::{self, BufWriter};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -196,9 +196,9 @@ pub fn create_afresh(path: &Path) -> io::Result<File> {
 }
 
 fn write(path: &Path, record: &Record) -> io::Result<()> {
-    let mut writer = BufWriter::new(create_afresh(path)?);
-    file::write_whole(&mut writer, &record.envelope, "measured", record)?;
-    writer.into_inner()?.sync_all()
+    let mut file = create_afresh(path)?;
+    file.write_all(&file::whole(&record.envelope, "measured", record)?)?;
+    file.sync_all()
 }
 
 /// A record that grows while it is measured. Clones share it. The default saves nothing.

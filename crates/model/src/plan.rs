@@ -12,10 +12,11 @@ pub(crate) mod shell_text;
 pub mod value;
 
 pub use job::{
-    Access, CallPlan, Content, Depth, Distribution, Duration, ENGINES, Each, Ends, Engine, EngineKind, Fallocate,
-    FilePlan, HEADER_BYTES, Inject, JobPlan, LogKind, LogPlan, MOST_PAYLOAD, MOST_SUBMITTERS, Making, Medium, Opening,
-    Order, OwnPlan, Pace, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan, PathReceive, PathSegment,
-    PathSend, PathTxQueue, Pattern, Peer, Phase, Plan, Queue, ReplayPlan, Reporting, RequestPlan, Size, SizeRange,
-    SizeShare, Sizes, SyncPlan, Target, ThreadPlan, Together, TxTaskCpus, Verify, VerifyMethod, WriteSync,
+    Access, Buffers, CallPlan, Content, Depth, Distribution, Duration, ENGINES, Each, Ends, Engine, EngineKind,
+    Fallocate, FilePlan, HEADER_BYTES, Inject, JobPlan, LogKind, LogPlan, MOST_PAYLOAD, MOST_SUBMITTERS, Making,
+    Medium, Opening, Order, OwnPlan, Pace, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan,
+    PathReceive, PathSegment, PathSend, PathTxQueue, Pattern, Peer, Phase, Plan, Queue, ReplayPlan, Reporting,
+    RequestPlan, Size, SizeRange, SizeShare, Sizes, SyncPlan, Target, ThreadPlan, Together, TxTaskCpus, Verify,
+    VerifyMethod, WriteSync,
 };
 pub use parse::{ParseError, Refused, Settings};

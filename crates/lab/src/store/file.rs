@@ -50,8 +50,7 @@ impl RecordFile {
     /// When it cannot be written.
     pub fn append(&mut self, key: &str, body: &impl Serialize, synced: bool) -> Result<()> {
         let failed = |error| Error::record(&self.path, "saving the record", error);
-        let mut text = Vec::new();
-        line(&mut text, key, body).map_err(failed)?;
+        let text = line(key, body).map_err(failed)?;
         let written = self.file.write_all(&text).and_then(|()| if synced { self.file.sync_data() } else { Ok(()) });
         if let Err(error) = written {
             // Cut off an incomplete line, which would damage the next one. If even this fails, the reader leaves it
@@ -65,24 +64,20 @@ impl RecordFile {
 }
 
 /// `{"KEY": BODY}` and a newline.
-pub(super) fn line(mut writer: impl Write, key: &str, body: &impl Serialize) -> io::Result<()> {
+fn line(key: &str, body: &impl Serialize) -> io::Result<Vec<u8>> {
     use serde::ser::{SerializeMap, Serializer};
-    let mut serializer = serde_json::Serializer::new(&mut writer);
+    let mut text = Vec::new();
+    let mut serializer = serde_json::Serializer::new(&mut text);
     let mut map = serializer.serialize_map(Some(1))?;
     map.serialize_entry(key, body)?;
     map.end()?;
-    writer.write_all(b"\n")
+    text.push(b'\n');
+    Ok(text)
 }
 
 /// A whole record of a completed measurement: its envelope, and a line under `key`.
-pub(super) fn write_whole(
-    writer: &mut impl Write,
-    envelope: &Envelope,
-    key: &str,
-    body: &impl Serialize,
-) -> io::Result<()> {
-    line(&mut *writer, ENVELOPE, envelope)?;
-    line(writer, key, body)
+pub(super) fn whole(envelope: &Envelope, key: &str, body: &impl Serialize) -> io::Result<Vec<u8>> {
+    Ok([line(ENVELOPE, envelope)?, line(key, body)?].concat())
 }
 
 /// The file of the record at `path`, a folder or a file.

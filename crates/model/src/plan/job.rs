@@ -58,7 +58,7 @@ pub use conduct::{
     Together,
 };
 pub use content::{Content, HEADER_BYTES, Pattern, Verify, VerifyMethod};
-pub use engine::{ENGINES, Engine, EngineKind, Medium, Queue};
+pub use engine::{Buffers, ENGINES, Engine, EngineKind, Medium, Queue};
 pub use files::{Fallocate, FilePlan, Making, Opening, WriteSync};
 pub use logs::{LogKind, LogPlan};
 pub use path_plan::{

@@ -15,10 +15,12 @@ pub struct Engine {
     pub medium: Medium,
     /// Whether it can have several I/Os in flight.
     pub queue: Queue,
+    /// How many buffers for contents a copy of a job has.
+    pub buffers: Buffers,
 }
 
 macro_rules! engines {
-    ($($(#[$doc:meta])* $kind:ident($name:literal, $medium:ident, $queue:ident, $about:literal),)*) => {
+    ($($(#[$doc:meta])* $kind:ident($name:literal, $medium:ident, $queue:ident, $buffers:ident, $about:literal),)*) => {
         /// Issues the I/O.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "snake_case")]
@@ -31,10 +33,10 @@ macro_rules! engines {
 
         impl EngineKind {
             const fn row(self) -> Engine {
-                let (name, about, medium, queue) = match self {
-                    $(Self::$kind => ($name, $about, Medium::$medium, Queue::$queue),)*
+                let (name, about, medium, queue, buffers) = match self {
+                    $(Self::$kind => ($name, $about, Medium::$medium, Queue::$queue, Buffers::$buffers),)*
                 };
-                Engine { kind: self, name, about, medium, queue }
+                Engine { kind: self, name, about, medium, queue, buffers }
             }
         }
     };
@@ -42,27 +44,27 @@ macro_rules! engines {
 
 engines! {
     /// Completes every I/O at once. Measures the overhead of iotoll itself.
-    Null("null", Nothing, Deep, "Completes each I/O at once: the overhead of the load generator itself"),
+    Null("null", Nothing, Deep, None, "Completes each I/O at once: the overhead of the load generator itself"),
     /// Burns `spin_cycles` TSC cycles for each I/O: a known cost in time.
-    Spin("spin", Nothing, Deep, "Burns a number of ticks of the time-stamp counter for each I/O: a known cost in time"),
+    Spin("spin", Nothing, Deep, None, "Burns a number of ticks of the time-stamp counter for each I/O: a known cost in time"),
     /// Executes `work_steps` dependent instructions for each I/O. Unlike `Spin`, its time depends on the CPU's speed.
-    Work("work", Nothing, Deep, "Executes a number of dependent instructions for each I/O: a known cost in instructions"),
+    Work("work", Nothing, Deep, None, "Executes a number of dependent instructions for each I/O: a known cost in instructions"),
     /// Copies from and to memory: a storage class memory without its driver.
-    Mem("mem", Nothing, One, "Copies from and to memory: a pmem device without its driver"),
+    Mem("mem", Nothing, One, One, "Copies from and to memory: a pmem device without its driver"),
     /// Exchanges requests and responses with an echo server.
-    Rr("rr", Nothing, Deep, "Exchanges requests and responses with an echo server"),
+    Rr("rr", Nothing, Deep, One, "Exchanges requests and responses with an echo server"),
     /// pread, pwrite.
-    Psync("psync", Files, One, "Calls pread and pwrite"),
+    Psync("psync", Files, One, One, "Calls pread and pwrite"),
     /// lseek, read, write.
-    Sync("sync", Files, One, "Calls read and write, and lseek where an I/O does not follow the last one"),
+    Sync("sync", Files, One, One, "Calls read and write, and lseek where an I/O does not follow the last one"),
     /// Copies from and to a mapping of the file.
-    Mmap("mmap", Files, One, "Copies from and to a mapping of the file; with direct=1 calls msync after each I/O"),
+    Mmap("mmap", Files, One, One, "Copies from and to a mapping of the file; with direct=1 calls msync after each I/O"),
     /// io_submit, io_getevents.
-    Libaio("libaio", Files, Deep, "Calls io_submit and io_getevents"),
+    Libaio("libaio", Files, Deep, Each, "Calls io_submit and io_getevents"),
     /// io_uring.
-    IoUring("io_uring", Files, Deep, "Uses io_uring, by default with registered buffers, files and ring"),
+    IoUring("io_uring", Files, Deep, Each, "Uses io_uring, by default with registered buffers, files and ring"),
     /// A remote export, over the Network Block Device protocol.
-    Nbd("nbd", Remote, Deep, "Uses an export of a server over the Network Block Device protocol"),
+    Nbd("nbd", Remote, Deep, Each, "Uses an export of a server over the Network Block Device protocol"),
 }
 
 impl EngineKind {
@@ -85,6 +87,11 @@ impl EngineKind {
     pub fn queue(self) -> Queue {
         self.row().queue
     }
+
+    /// How many buffers for contents a copy of a job has.
+    pub fn buffers(self) -> Buffers {
+        self.row().buffers
+    }
 }
 
 /// What the I/O of an engine goes to.
@@ -105,6 +112,17 @@ pub enum Queue {
     One,
     /// Up to `iodepth`.
     Deep,
+}
+
+/// How many buffers a copy of a job has for the contents of its I/Os.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Buffers {
+    /// None: its I/Os have no content.
+    None,
+    /// One, which one I/O after the other uses.
+    One,
+    /// One for each I/O in flight.
+    Each,
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::Complaint;
 use crate::plan::draft::Draft;
-use crate::plan::job::{Access, EngineKind, JobPlan, Medium, Order, Size, VerifyMethod, is_default};
+use crate::plan::job::{Access, Buffers, EngineKind, JobPlan, Medium, Order, Size, VerifyMethod, is_default};
 use crate::unit::Nanos;
 
 /// What an option needs or excludes.
@@ -117,10 +117,8 @@ pub(super) static DIFFERS: &[Rule] = &[
     ),
     told(|job, _| reads_back(job) && passes(job) && !exceeds(job))
         .because("verify reads the blocks back once, at the end; fio after each pass over the files"),
-    told(|job, _| {
-        matches!(job.engine, EngineKind::Null | EngineKind::Spin | EngineKind::Work) && !is_default(&job.content)
-    })
-    .because("ioengine={engine} writes nothing whose content could be chosen"),
+    told(|job, _| job.engine.buffers() == Buffers::None && !is_default(&job.content))
+        .because("ioengine={engine} writes nothing whose content could be chosen"),
 ];
 
 /// The first rule of these that a job breaks.
