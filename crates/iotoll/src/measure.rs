@@ -1,11 +1,12 @@
 //! The steps of every verb that measures: what was asked enters, a verb gives what differs, and the record is saved, studied and printed:
 //! on standard output, or where fio's `--output` says and in the format of its `--output-format`, with `report.html` beside the record.
 
-use crate::arguments::{Earlier, FioFlags, Measuring, Output, SessionArguments, Shown, ink};
+use crate::arguments::{FioFlags, Measuring, Output, SessionArguments, Shown, ink};
 use crate::failure::{self, BadInput, bad};
 use crate::input::Inputs;
 use crate::progress::ProgressLine;
 use crate::signals::{self, LeftBehind, guardian};
+use clap::Args;
 use lab::Interruption;
 use lab::created::Created;
 use lab::guardian::Guardian;
@@ -161,7 +162,7 @@ where
     let stored = stored(earlier.stored.as_deref(), verb.plan)?;
     let results = Results::prepare(verb.fio, output.shown)?;
     let left = LeftBehind::default();
-    let begun = begun(words, inputs.command_line(words, limits), verb.last_signal, left.clone())?;
+    let begun = begun(words, CommandLine { limits, ..inputs.command_line(words) }, verb.last_signal, left.clone())?;
     let (interruption, guardian) = (begun.interruption, begun.guardian);
     let saving = Saving::prepare(output, verb.name)?;
     let settings = Settings {
@@ -262,6 +263,19 @@ pub fn fresh_seed() -> u64 {
     u64::from(now.subsec_nanos()) ^ (now.as_secs() & 0xffff)
 }
 
+/// What a result is judged by: an earlier record of the same kind, and limits.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Result")]
+pub struct Earlier {
+    /// Compare with an earlier record (its folder, or record.jsonl), and report what differs between then and now
+    #[arg(long, value_name = "DIR")]
+    pub stored: Option<PathBuf>,
+    /// Exit with 3 if this limit is exceeded for sure, with 4 if that is undecided: 'METRIC > 30k' on a value, 'METRIC > +3%' on its
+    /// change since --stored (of guests, else against the first arm); an unknown METRIC lists all
+    #[arg(long, value_name = "LIMIT")]
+    pub fail_on: Vec<String>,
+}
+
 /// `--fail-on`: the limits of a measurement of `plan`. Read before the measurement, so that what does not fit is refused at once.
 pub fn limits<R: Recorded>(earlier: &Earlier, plan: &R::Plan) -> anyhow::Result<Vec<Limit>> {
     let limits = kind::limits::<R>(&earlier.fail_on, plan, earlier.stored.is_some());
@@ -293,16 +307,6 @@ impl Services {
         Ok(Self { services, addresses })
     }
 
-    /// Replaces references to services in the words of a command.
-    pub fn fill_in(&self, texts: &[String]) -> anyhow::Result<Vec<String>> {
-        Ok(self.names().fill_in_all(texts).map_err(BadInput)?)
-    }
-
-    /// Replaces references to services in a text.
-    pub fn fill_in_one(&self, text: &str) -> anyhow::Result<String> {
-        Ok(self.names().fill_in(text).map_err(BadInput)?)
-    }
-
     /// The shell commands around a measurement, with references to services replaced.
     fn around(&self, around: Around) -> anyhow::Result<Around> {
         let shell = |command: Option<String>| self.names().fill_in_shell(command.as_ref()).map_err(BadInput);
@@ -317,7 +321,8 @@ impl Services {
         ServiceSettings { services, addresses, guardian: guardian.clone(), program: "/proc/self/exe".into() }
     }
 
-    fn names(&self) -> Names<'_> {
+    /// What texts may refer to.
+    pub fn names(&self) -> Names<'_> {
         Names { services: &self.services, swept: &[], arm: None }
     }
 }
