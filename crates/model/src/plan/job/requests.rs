@@ -1,7 +1,7 @@
 //! Which requests a job makes, beyond its direction, its order and one size of blocks.
 
 use super::{Access, JobPlan};
-use crate::plan::options::row::Takes;
+use crate::plan::options::Takes;
 use crate::unit::Bytes;
 use serde::{Deserialize, Serialize};
 
