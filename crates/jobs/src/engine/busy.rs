@@ -3,7 +3,7 @@
 use super::OpenEngine;
 use super::traits::Perform;
 use super::worker::Immediate;
-use crate::workload::JobCopy;
+use crate::worker_pool::JobCopy;
 use crate::workload::request_source::Request;
 use lab::error::Result;
 use sys::burner::Burner;
