@@ -1,4 +1,4 @@
-//! The targets of the I/O: files that are found, laid out and, when a run fails, removed again.
+//! The targets of the I/O: files that are found, laid out and, when a run fails, removed again; and what is said of them before.
 
 mod device;
 mod layout;
@@ -69,7 +69,6 @@ pub fn prepare(plan: &JobPlan, copy: u32, created: &Created, progress: LayoutPro
     Ok(targets)
 }
 
-/// Absolute, because the guardian has another working directory.
 /// The metadata of a path, or that nothing is there.
 fn if_there(found: io::Result<fs::Metadata>, path: &Path) -> Result<Option<fs::Metadata>> {
     match found {
