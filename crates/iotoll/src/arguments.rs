@@ -1,4 +1,4 @@
-//! Flags: groups that several verbs take, those of verbs that have few, and what the help says of all.
+//! Flags: groups that several verbs take, and what the help says of all.
 
 pub mod fio_flags;
 pub mod help;
@@ -7,7 +7,6 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ColorChoice, ValueEnum};
 use clap_complete::Shell;
 pub use fio_flags::{FioFlags, ONLY_RUNS};
-use lab::command::Counter;
 use lab::meter::Selection;
 use lab::session::Settings;
 use model::events::Wanted;
@@ -16,104 +15,17 @@ use model::placement::Place;
 use model::plan::service::ServicePlan;
 use model::probe::Probe;
 use model::record::Meter;
-use report::{Ink, shell};
+use report::Ink;
 use std::ffi::OsString;
 use std::fmt::Display;
-use std::path::{Path, PathBuf};
-use std::str::FromStr;
+use std::path::PathBuf;
 use std::time::Duration;
-use verbs::format::PAGE;
-use verbs::{Finding, Format};
+use verbs::Format;
 
 /// The exit statuses of all verbs.
 pub const AFTER_HELP: &str = "Exit status: 0 done, 1 failed, 2 bad usage or bad input, 3 a limit of --fail-on was \
                           exceeded, 4 that is undecided, 130 interrupted; `cost` exits with the status of its \
                           command.";
-
-/// `iotoll run`. As in fio, a flag may be repeated.
-#[derive(Args, Clone, Debug)]
-#[command(args_override_self = true)]
-pub struct RunArguments {
-    /// fio's options as flags (--rw=randread --filename=f …), a job file and options that override it, or an experiment file of any kind
-    #[arg(
-        value_name = "JOB.fio … | - | EXPERIMENT.toml | --OPTION=VALUE",
-        trailing_var_arg = true,
-        allow_hyphen_values = true
-    )]
-    pub job: Vec<String>,
-    #[command(flatten)]
-    pub choices: JobArguments,
-    /// Run only the job of this section of the job file; repeat the flag for more
-    #[arg(long, help_heading = "Job", value_name = "NAME")]
-    pub section: Vec<String>,
-    /// Refuse jobs that write or trim
-    #[arg(long, help_heading = "Job")]
-    pub readonly: bool,
-    /// Seed of the random offsets of every job (fio's randseed)
-    #[arg(long, help_heading = "Job", value_name = "N")]
-    pub seed: Option<u64>,
-    #[command(flatten)]
-    pub measuring: Measuring,
-    #[command(flatten)]
-    pub earlier: Earlier,
-    #[command(flatten)]
-    pub output: Output,
-    #[command(flatten)]
-    pub fio: FioFlags,
-}
-
-/// `iotoll cost`.
-#[derive(Args, Clone, Debug)]
-pub struct CostArguments {
-    /// I/Os that the command does in each execution
-    #[arg(long, help_heading = "Count", value_name = "N", value_parser = amount)]
-    pub ios: Option<u64>,
-    /// Bytes that the command moves in each execution; suffixes as in fio: 4k, 1g
-    #[arg(long, help_heading = "Count", value_name = "N", value_parser = amount)]
-    pub bytes: Option<u64>,
-    /// Count I/Os with a counter of the machine: block:vda, net:eth0, or a probe that increases
-    #[arg(long, help_heading = "Count", value_name = "COUNTER", value_parser = by(Counter::from_str), conflicts_with_all = ["ios", "bytes"])]
-    pub count: Option<Counter>,
-    /// Execute the command N times and derive the interval from the spread
-    #[arg(long, help_heading = "Command", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub repeat: u32,
-    /// Do not show what the command prints on standard output
-    #[arg(long, help_heading = "Command")]
-    pub no_output: bool,
-    #[command(flatten)]
-    pub measuring: Measuring,
-    #[command(flatten)]
-    pub earlier: Earlier,
-    #[command(flatten)]
-    pub output: Output,
-    /// The command and its arguments; fio and iperf3 report their I/O count themselves
-    #[arg(value_name = "COMMAND", last = true)]
-    pub command: Vec<String>,
-}
-
-/// `iotoll report`.
-#[derive(Args, Clone, Debug)]
-pub struct ReportArguments {
-    /// Folder of a saved measurement, or its record.jsonl [default: the last one in iotoll-runs]
-    pub record: Option<PathBuf>,
-    #[command(flatten)]
-    pub earlier: Earlier,
-    /// Write the series of a recording into this folder instead of printing it: series.csv, and FTQ's two text files
-    #[arg(long, help_heading = "Result", value_name = "DIR", conflicts_with_all = ["stored", "fail_on", "format"])]
-    pub series: Option<PathBuf>,
-    #[command(flatten)]
-    pub shown: Shown,
-}
-
-/// `iotoll history`.
-#[derive(Args, Clone, Debug)]
-pub struct HistoryArguments {
-    /// Records, or folders with records at any depth; those of a path come before those of the next [default: iotoll-runs]
-    #[arg(value_name = "PATH")]
-    pub paths: Vec<PathBuf>,
-    #[command(flatten)]
-    pub shown: Shown,
-}
 
 /// What `iotoll generate` writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -283,18 +195,6 @@ impl Shown {
     pub fn is_glance(self) -> bool {
         !self.full && self.format == Format::Table
     }
-
-    /// A finding as it is asked for; `folder` has its record.
-    pub fn render(self, finding: &dyn Finding, ink: Ink, columns: usize, folder: Option<&Path>) -> String {
-        if !self.is_glance() {
-            return self.format.render(finding, ink, columns);
-        }
-        let rest = match folder.map(|folder| shell::quoted(&folder.display().to_string())) {
-            Some(folder) => format!("The rest: iotoll report --full {folder}, or {PAGE} there"),
-            None => "The rest: --full".to_owned(),
-        };
-        self.format.glance(finding, ink, columns, &rest)
-    }
 }
 
 /// How results are printed and saved.
@@ -312,19 +212,6 @@ pub struct Output {
     /// Print no progress and no notes
     #[arg(long)]
     pub quiet: bool,
-}
-
-/// What a result is judged by: an earlier record of the same kind, and limits.
-#[derive(Args, Clone, Debug, Default)]
-#[command(next_help_heading = "Result")]
-pub struct Earlier {
-    /// Compare with an earlier record (its folder, or record.jsonl), and report what differs between then and now
-    #[arg(long, value_name = "DIR")]
-    pub stored: Option<PathBuf>,
-    /// Exit with 3 if this limit is exceeded for sure, with 4 if that is undecided: 'METRIC > 30k' on a value, 'METRIC > +3%' on its
-    /// change since --stored (of guests, else against the first arm); an unknown METRIC lists all
-    #[arg(long, value_name = "LIMIT")]
-    pub fail_on: Vec<String>,
 }
 
 /// The ink for an output that is a terminal or not.

@@ -1,10 +1,9 @@
 //! `iotoll blast`: sends small packets and counts what arrives, or receives them (`--serve`).
 
-use crate::arguments::{self, Earlier, List, MeterArguments, Output, SessionArguments};
+use crate::arguments::{self, List, MeterArguments, Output, SessionArguments};
 use crate::failure::{self, BadInput, bad};
 use crate::input::is_toml;
-use crate::measure;
-use crate::measure::{Asked, Measurement, fresh_seed, measure};
+use crate::measure::{self, Asked, Earlier, Measurement, fresh_seed, measure};
 use crate::progress::ProgressLine;
 use crate::signals::{self, LeftBehind};
 use clap::Args;
@@ -141,8 +140,9 @@ pub fn blast(arguments: &BlastArguments, words: &[String]) -> anyhow::Result<Exi
         return serve(address, arguments);
     }
     let asked = Asked::of(words, &arguments.output, &arguments.earlier, &arguments.session)?;
-    let target = arguments.target.as_ref().map(|text| asked.services.fill_in_one(text)).transpose()?;
-    let target = target.map(|text| target_of(&text)).transpose().map_err(BadInput)?;
+    let names = asked.services.names();
+    let target =
+        arguments.target.as_ref().map(|text| target_of(&names.fill_in(text)?)).transpose().map_err(BadInput)?;
     refuse_odd(arguments, target.as_ref())?;
     let plan = match &target {
         Some(Target::Experiment(file)) => {

@@ -2,10 +2,10 @@
 //! the record and prints the finding.
 
 use crate::arguments::{self, List, by};
-use crate::arguments::{Earlier, JobArguments, Observed, Output};
+use crate::arguments::{JobArguments, Observed, Output};
 use crate::failure::bad;
 use crate::input::{Inputs, is_toml};
-use crate::measure::{self, Asked, Measurement, Services, fresh_seed};
+use crate::measure::{self, Asked, Earlier, Measurement, Services, fresh_seed};
 use crate::progress::ProgressLine;
 use clap::Args;
 use lab::created::Created;

@@ -1,18 +1,49 @@
 //! `iotoll cost -- CMD`: measures a command, saves the record, studies it and prints the finding.
 
-use crate::arguments::CostArguments;
+use crate::arguments::{Measuring, Output, amount, by};
 use crate::failure::{self, BadInput, bad};
-use crate::measure::{Asked, Measurement, measure};
+use crate::measure::{Asked, Earlier, Measurement, measure};
 use crate::progress::ProgressLine;
+use clap::Args;
 use lab::Interruption;
-use lab::command::{CommandPlan, Count, Isolation};
+use lab::command::{CommandPlan, Count, Counter, Isolation};
 use lab::created::Created;
 use lab::session::Settings;
 use model::placement::Place;
 use model::record::{Exit, Outcome, Record, Source};
 use std::io::Write;
 use std::process::ExitCode;
+use std::str::FromStr;
 use verbs::Format;
+
+/// `iotoll cost`.
+#[derive(Args, Clone, Debug)]
+pub struct CostArguments {
+    /// I/Os that the command does in each execution
+    #[arg(long, help_heading = "Count", value_name = "N", value_parser = amount)]
+    pub ios: Option<u64>,
+    /// Bytes that the command moves in each execution; suffixes as in fio: 4k, 1g
+    #[arg(long, help_heading = "Count", value_name = "N", value_parser = amount)]
+    pub bytes: Option<u64>,
+    /// Count I/Os with a counter of the machine: block:vda, net:eth0, or a probe that increases
+    #[arg(long, help_heading = "Count", value_name = "COUNTER", value_parser = by(Counter::from_str), conflicts_with_all = ["ios", "bytes"])]
+    pub count: Option<Counter>,
+    /// Execute the command N times and derive the interval from the spread
+    #[arg(long, help_heading = "Command", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub repeat: u32,
+    /// Do not show what the command prints on standard output
+    #[arg(long, help_heading = "Command")]
+    pub no_output: bool,
+    #[command(flatten)]
+    pub measuring: Measuring,
+    #[command(flatten)]
+    pub earlier: Earlier,
+    #[command(flatten)]
+    pub output: Output,
+    /// The command and its arguments; fio and iperf3 report their I/O count themselves
+    #[arg(value_name = "COMMAND", last = true)]
+    pub command: Vec<String>,
+}
 
 pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     let measuring = &arguments.measuring;
@@ -28,7 +59,7 @@ pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitC
         (None, ios, bytes) => Count::Stated { ios, bytes },
     };
     let asked = Asked::of(words, &arguments.output, &arguments.earlier, &measuring.observed.session)?;
-    let command = asked.services.fill_in(&arguments.command)?;
+    let command = asked.services.names().fill_in_all(&arguments.command).map_err(BadInput)?;
     asked.inputs.note_command(&command);
     let source = Source::Cost { command: command.clone(), counted_by: String::new() };
     let plan = CommandPlan {

@@ -46,7 +46,7 @@ pub fn demo(output: &Output, words: &[String]) -> anyhow::Result<ExitCode> {
     let is_table = output.shown.format == Format::Table;
     let mut ended = ExitCode::SUCCESS;
     if let Verb::Run(mut run) = flags_of(&["iotoll", "run"])? {
-        run.job = jobs(&scratch, jobs::laying_out::least_direct_block(folder.path()));
+        run.job = jobs(&scratch, jobs::workload::target::least_direct_block(folder.path()));
         run.output = Output { no_save: true, out: None, ..output.clone() };
         ended = run::run(&run, words)?;
     }

@@ -1,8 +1,8 @@
 //! `iotoll ftq`: records a worker in quanta of time, saves the record while it grows, studies it and prints the finding.
 
-use crate::arguments::{self, Earlier, Output, SessionArguments};
-use crate::failure::bad;
-use crate::measure::{Asked, Measurement, Services, measure};
+use crate::arguments::{self, Output, SessionArguments};
+use crate::failure::{BadInput, bad};
+use crate::measure::{Asked, Earlier, Measurement, Services, measure};
 use crate::progress::ProgressLine;
 use crate::series;
 use clap::Args;
@@ -153,7 +153,9 @@ fn plan(arguments: &FtqArguments, services: &Services) -> anyhow::Result<FtqPlan
     let worker = match (arguments.pid, arguments.cpu) {
         (Some(process), _) => Worker::Process(process),
         (None, true) => Worker::Cpu,
-        (None, false) if !arguments.command.is_empty() => Worker::Command(services.fill_in(&arguments.command)?),
+        (None, false) if !arguments.command.is_empty() => {
+            Worker::Command(services.names().fill_in_all(&arguments.command).map_err(BadInput)?)
+        }
         (None, false) => Worker::Job(Box::new(job(arguments, services, duration)?)),
     };
     Ok(FtqPlan {
@@ -168,9 +170,10 @@ fn plan(arguments: &FtqArguments, services: &Services) -> anyhow::Result<FtqPlan
 
 /// The job of the worker: fio's options, on the target.
 fn job(arguments: &FtqArguments, services: &Services, duration: Nanos) -> anyhow::Result<Plan> {
-    let words = services.fill_in(&arguments.job)?;
+    let names = services.names();
+    let words = names.fill_in_all(&arguments.job).map_err(BadInput)?;
     let (files, options) = files_and_options(&words);
-    let target = arguments.target.as_ref().map(|target| services.fill_in_one(target)).transpose()?;
+    let target = arguments.target.as_ref().map(|text| names.fill_in(text)).transpose().map_err(BadInput)?;
     if let Some(file) = files.first() {
         return Err(bad(format!(
             "'{file}': ftq takes no job file; give --target {file}, or put -- before a command that it shall watch"

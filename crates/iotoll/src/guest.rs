@@ -1,10 +1,9 @@
 //! `iotoll guest`: instructions of I/Os in guests.
 
-use crate::arguments::{self, Earlier, Output};
+use crate::arguments::{self, Output};
 use crate::failure::{BadInput, bad};
 use crate::input::{Inputs, is_toml};
-use crate::measure;
-use crate::measure::{Asked, Measurement, measure};
+use crate::measure::{self, Asked, Earlier, Measurement, measure};
 use crate::progress::ProgressLine;
 use clap::{Args, Subcommand};
 use lab::created::Created;

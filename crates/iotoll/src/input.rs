@@ -3,7 +3,6 @@
 use crate::failure::BadInput;
 use anyhow::Context;
 use lab::bounded_file;
-use model::limit::Limit;
 use model::origin::{CommandLine, Input, LONGEST_TEXT};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -70,10 +69,10 @@ impl Inputs {
         }
     }
 
-    /// The command line with all of that, and the limits that it sets.
-    pub fn command_line(self, words: &[String], limits: Vec<Limit>) -> CommandLine {
+    /// The command line with all of that.
+    pub fn command_line(self, words: &[String]) -> CommandLine {
         let (inputs, variables) = (self.files.into_inner(), self.variables.into_inner());
-        CommandLine { words: words.to_vec(), inputs, variables, limits }
+        CommandLine { words: words.to_vec(), inputs, variables, ..CommandLine::default() }
     }
 }
 

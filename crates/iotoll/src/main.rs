@@ -22,17 +22,17 @@ mod serve;
 mod signals;
 mod standard_error;
 
-use crate::arguments::{
-    CostArguments, Generated, HistoryArguments, JOB_VERBS, Output, ReportArguments, RunArguments, Shown,
-};
-use crate::arguments::{fio_flags, help};
+use crate::arguments::{Generated, JOB_VERBS, Output, Shown, fio_flags, help};
 use crate::blast::BlastArguments;
 use crate::compare::CompareArguments;
+use crate::cost::CostArguments;
 use crate::failure::{BadInput, bad, written};
 use crate::ftq::FtqArguments;
 use crate::guest::GuestVerb;
 use crate::input::{bytes_of, is_toml};
 use crate::measure::columns;
+use crate::report::{HistoryArguments, ReportArguments};
+use crate::run::RunArguments;
 use crate::serve::ServeArguments;
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};

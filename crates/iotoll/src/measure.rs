@@ -1,11 +1,12 @@
 //! The steps of every verb that measures: what was asked enters, a verb gives what differs, and the record is saved, studied and printed:
 //! on standard output, or where fio's `--output` says and in the format of its `--output-format`, with `report.html` beside the record.
 
-use crate::arguments::{Earlier, FioFlags, Measuring, Output, SessionArguments, Shown, ink};
+use crate::arguments::{FioFlags, Measuring, Output, SessionArguments, Shown, ink};
 use crate::failure::{self, BadInput, bad};
 use crate::input::Inputs;
 use crate::progress::ProgressLine;
 use crate::signals::{self, LeftBehind, guardian};
+use clap::Args;
 use lab::Interruption;
 use lab::created::Created;
 use lab::guardian::Guardian;
@@ -20,15 +21,15 @@ use model::origin::CommandLine;
 use model::plan::service::{Names, Service, ServicePlan, resolve};
 use model::record::{Outcome, Record, Source};
 use model::stored::Stored;
-use report::Ink;
+use report::{Ink, html, shell, text};
 use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Weak};
 use std::time::{SystemTime, UNIX_EPOCH};
+use verbs::Finding;
 use verbs::format::PAGE;
-use verbs::{Finding, Format};
 
 /// What differs between the verbs that measure.
 pub struct Measurement<'a, R: Recorded> {
@@ -161,7 +162,7 @@ where
     let stored = stored(earlier.stored.as_deref(), verb.plan)?;
     let results = Results::prepare(verb.fio, output.shown)?;
     let left = LeftBehind::default();
-    let begun = begun(words, inputs.command_line(words, limits), verb.last_signal, left.clone())?;
+    let begun = begun(words, CommandLine { limits, ..inputs.command_line(words) }, verb.last_signal, left.clone())?;
     let (interruption, guardian) = (begun.interruption, begun.guardian);
     let saving = Saving::prepare(output, verb.name)?;
     let settings = Settings {
@@ -262,6 +263,19 @@ pub fn fresh_seed() -> u64 {
     u64::from(now.subsec_nanos()) ^ (now.as_secs() & 0xffff)
 }
 
+/// What a result is judged by: an earlier record of the same kind, and limits.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Result")]
+pub struct Earlier {
+    /// Compare with an earlier record (its folder, or record.jsonl), and report what differs between then and now
+    #[arg(long, value_name = "DIR")]
+    pub stored: Option<PathBuf>,
+    /// Exit with 3 if this limit is exceeded for sure, with 4 if that is undecided: 'METRIC > 30k' on a value, 'METRIC > +3%' on its
+    /// change since --stored (of guests, else against the first arm); an unknown METRIC lists all
+    #[arg(long, value_name = "LIMIT")]
+    pub fail_on: Vec<String>,
+}
+
 /// `--fail-on`: the limits of a measurement of `plan`. Read before the measurement, so that what does not fit is refused at once.
 pub fn limits<R: Recorded>(earlier: &Earlier, plan: &R::Plan) -> anyhow::Result<Vec<Limit>> {
     let limits = kind::limits::<R>(&earlier.fail_on, plan, earlier.stored.is_some());
@@ -293,16 +307,6 @@ impl Services {
         Ok(Self { services, addresses })
     }
 
-    /// Replaces references to services in the words of a command.
-    pub fn fill_in(&self, texts: &[String]) -> anyhow::Result<Vec<String>> {
-        Ok(self.names().fill_in_all(texts).map_err(BadInput)?)
-    }
-
-    /// Replaces references to services in a text.
-    pub fn fill_in_one(&self, text: &str) -> anyhow::Result<String> {
-        Ok(self.names().fill_in(text).map_err(BadInput)?)
-    }
-
     /// The shell commands around a measurement, with references to services replaced.
     fn around(&self, around: Around) -> anyhow::Result<Around> {
         let shell = |command: Option<String>| self.names().fill_in_shell(command.as_ref()).map_err(BadInput);
@@ -317,7 +321,8 @@ impl Services {
         ServiceSettings { services, addresses, guardian: guardian.clone(), program: "/proc/self/exe".into() }
     }
 
-    fn names(&self) -> Names<'_> {
+    /// What texts may refer to.
+    pub fn names(&self) -> Names<'_> {
         Names { services: &self.services, swept: &[], arm: None }
     }
 }
@@ -330,7 +335,19 @@ pub fn addresses(plans: &[ServicePlan]) -> anyhow::Result<Addresses> {
 /// Prints a finding on standard output; `folder` has its record.
 pub fn print(finding: &dyn Finding, shown: Shown, folder: Option<&Path>) -> anyhow::Result<()> {
     let ink = ink(shown.color, std::io::stdout().is_terminal(), &|name| std::env::var_os(name));
-    write(&shown.render(finding, ink, columns(), folder))
+    write(&text_of(finding, shown, ink, columns(), folder))
+}
+
+/// A finding as it is asked for: one screen, whose last line says where all the rest is, or all of it.
+fn text_of(finding: &dyn Finding, shown: Shown, ink: Ink, columns: usize, folder: Option<&Path>) -> String {
+    if !shown.is_glance() {
+        return shown.format.render(finding, ink, columns);
+    }
+    let rest = match folder.map(|folder| shell::quoted(&folder.display().to_string())) {
+        Some(folder) => format!("The rest: iotoll report --full {folder}, or {PAGE} there"),
+        None => "The rest: --full".to_owned(),
+    };
+    text::glance(&finding.document(), ink, columns, &rest)
 }
 
 /// Writes text to standard output. A closed pipe (`iotoll … | head`) is not an error and does not change the exit code.
@@ -379,7 +396,7 @@ impl Results {
             return print(finding, self.shown, folder);
         };
         let ink = ink(self.shown.color, false, &|name| std::env::var_os(name));
-        let text = self.shown.render(finding, ink, COLUMNS, folder);
+        let text = text_of(finding, self.shown, ink, COLUMNS, folder);
         // A device or a pipe has no contents to replace.
         let is_file = file.metadata().is_ok_and(|data| data.is_file());
         let emptied = if is_file { file.set_len(0) } else { Ok(()) };
@@ -468,7 +485,7 @@ fn spare_page(folder: &Path) -> anyhow::Result<()> {
 
 /// Writes the report beside the record in `folder`.
 pub fn write_page(folder: &Path, finding: &dyn Finding) -> anyhow::Result<()> {
-    let (path, page) = (folder.join(PAGE), Format::Html.render(finding, Ink::Plain, 0));
+    let (path, page) = (folder.join(PAGE), html::html(&finding.document()));
     let written = lab::store::create_afresh(&path).and_then(|mut file| file.write_all(page.as_bytes()));
     Ok(written.map_err(|error| {
         // Half a page is none.

@@ -1,9 +1,11 @@
 //! The verbs that only read: `iotoll report` studies a saved record and prints it again, `iotoll history` says what stored records of one
 //! experiment say over time, `iotoll doctor` what this machine can measure.
 
-use crate::arguments::{HistoryArguments, ONLY_RUNS, ReportArguments, Shown};
+use crate::arguments::{ONLY_RUNS, Shown};
 use crate::failure::{self, bad};
-use crate::{measure, series};
+use crate::measure::{self, Earlier};
+use crate::series;
+use clap::Args;
 use lab::calibration::Calibration;
 use model::kind::{Envelope, Recorded};
 use std::path::{Path, PathBuf};
@@ -12,6 +14,20 @@ use std::time::Duration;
 use verbs::Finding;
 use verbs::ftq::FtqRecord;
 use verbs::history::Observation;
+
+/// `iotoll report`.
+#[derive(Args, Clone, Debug)]
+pub struct ReportArguments {
+    /// Folder of a saved measurement, or its record.jsonl [default: the last one in iotoll-runs]
+    pub record: Option<PathBuf>,
+    #[command(flatten)]
+    pub earlier: Earlier,
+    /// Write the series of a recording into this folder instead of printing it: series.csv, and FTQ's two text files
+    #[arg(long, help_heading = "Result", value_name = "DIR", conflicts_with_all = ["stored", "fail_on", "format"])]
+    pub series: Option<PathBuf>,
+    #[command(flatten)]
+    pub shown: Shown,
+}
 
 pub fn report(arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
     let path = match &arguments.record {
@@ -99,6 +115,16 @@ fn write_series(path: &Path, folder: &Path) -> anyhow::Result<ExitCode> {
         .map_err(|error| lab::Error::file(folder, "making the folder of the series", error))?;
     series::write(folder, &record)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// `iotoll history`.
+#[derive(Args, Clone, Debug)]
+pub struct HistoryArguments {
+    /// Records, or folders with records at any depth; those of a path come before those of the next [default: iotoll-runs]
+    #[arg(value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub shown: Shown,
 }
 
 /// Runs the verb. A record that cannot be read is named and left out.

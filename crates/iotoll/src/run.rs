@@ -1,11 +1,12 @@
 //! `iotoll run`: takes a plan from flags or a job file, measures it, saves the record, studies it and prints the
 //! finding.
 
-use crate::arguments::RunArguments;
-use crate::failure::{self, bad};
+use crate::arguments::{FioFlags, JobArguments, Measuring, Output};
+use crate::failure::{self, BadInput, bad};
 use crate::input::Inputs;
-use crate::measure::{Asked, Measurement, Services, measure};
+use crate::measure::{Asked, Earlier, Measurement, Services, measure};
 use crate::progress::ProgressLine;
+use clap::Args;
 use jobs::replaying;
 use lab::created::Created;
 use lab::session::Settings as Measured;
@@ -15,6 +16,38 @@ use model::record::Source;
 use std::path::Path;
 use std::process::ExitCode;
 use verbs::Finding;
+
+/// `iotoll run`. As in fio, a flag may be repeated.
+#[derive(Args, Clone, Debug)]
+#[command(args_override_self = true)]
+pub struct RunArguments {
+    /// fio's options as flags (--rw=randread --filename=f …), a job file and options that override it, or an experiment file of any kind
+    #[arg(
+        value_name = "JOB.fio … | - | EXPERIMENT.toml | --OPTION=VALUE",
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    pub job: Vec<String>,
+    #[command(flatten)]
+    pub choices: JobArguments,
+    /// Run only the job of this section of the job file; repeat the flag for more
+    #[arg(long, help_heading = "Job", value_name = "NAME")]
+    pub section: Vec<String>,
+    /// Refuse jobs that write or trim
+    #[arg(long, help_heading = "Job")]
+    pub readonly: bool,
+    /// Seed of the random offsets of every job (fio's randseed)
+    #[arg(long, help_heading = "Job", value_name = "N")]
+    pub seed: Option<u64>,
+    #[command(flatten)]
+    pub measuring: Measuring,
+    #[command(flatten)]
+    pub earlier: Earlier,
+    #[command(flatten)]
+    pub output: Output,
+    #[command(flatten)]
+    pub fio: FioFlags,
+}
 
 pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     let measuring = &arguments.measuring;
@@ -52,7 +85,8 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
 fn plan(arguments: &RunArguments, services: &Services, inputs: &Inputs) -> anyhow::Result<Plan> {
     let environment = |name: &str| inputs.variable(name);
     let mut overrides: Vec<String> = arguments.seed.map(|seed| format!("randseed={seed}")).into_iter().collect();
-    let job = services.fill_in(&arguments.job)?;
+    let names = services.names();
+    let job = names.fill_in_all(&arguments.job).map_err(BadInput)?;
     let (files, options) = files_and_options(&job);
     let settings = |overrides| Settings {
         environment: &environment,
@@ -72,7 +106,7 @@ fn plan(arguments: &RunArguments, services: &Services, inputs: &Inputs) -> anyho
                 )));
             }
             overrides.extend(options);
-            let text = |file: &&str| services.fill_in_one(&inputs.job_file(Path::new(file))?);
+            let text = |file: &&str| Ok(names.fill_in(&inputs.job_file(Path::new(file))?).map_err(BadInput)?);
             let texts = files.iter().map(text).collect::<anyhow::Result<Vec<String>>>()?;
             let texts: Vec<_> = files.iter().copied().zip(texts.iter().map(String::as_str)).collect();
             Ok(parse::job_files(&texts, &settings(&overrides))?)

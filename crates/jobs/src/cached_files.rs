@@ -2,9 +2,10 @@
 //!
 //! Copies of jobs with their files enter, readings leave. What a reading means is decided in `model::page_cache`.
 
-use crate::workload::JobCopy;
+use crate::worker_pool::JobCopy;
 use crate::workload::target::Span;
 use lab::error::{Error, Result};
+use lab::interruption::Interruption;
 use model::page_cache::{CachedPages, is_buffered};
 use model::reading::Reading;
 use model::unit::Bytes;
@@ -109,11 +110,26 @@ impl CachedFiles {
     }
 }
 
+/// Applies a job's `invalidate` to its files, as fio does when a job starts: dirty pages stay. Not earlier, because an
+/// earlier phase may use the same file from memory. `pre_read` reads them in instead.
+pub fn set_cache(copy: &JobCopy, interruption: &Interruption) -> Result<()> {
+    if copy.plan.files.opening.pre_read {
+        return CachedFiles::of([copy]).read_in(&mut |_, _, _| !interruption.is_requested());
+    }
+    let invalidates = copy.plan.invalidates();
+    let files = copy.targets.iter().filter(|target| invalidates && !target.path.as_os_str().is_empty());
+    for target in files {
+        let file = File::open(&target.path).map_err(|error| Error::file(&target.path, "opening", error))?;
+        drop_span(&file, &target.path, target.span)?;
+    }
+    Ok(())
+}
+
 /// Asks the kernel to drop the cached pages of a part of a file. Dirty ones stay.
 ///
 /// # Errors
 /// When the kernel refuses.
-pub(crate) fn drop_span(file: &File, path: &Path, span: Span) -> Result<()> {
+fn drop_span(file: &File, path: &Path, span: Span) -> Result<()> {
     let length = NonZeroU64::new(span.length);
     rustix::fs::fadvise(file, span.begin, length, rustix::fs::Advice::DontNeed)
         .map_err(|error| Error::file(path, "dropping cached pages", error.into()))

@@ -12,7 +12,7 @@ pub mod tally;
 mod traits;
 pub mod worker;
 
-use crate::workload::JobCopy;
+use crate::worker_pool::JobCopy;
 use crate::workload::payload::fill_once;
 use crate::workload::request_source::Request;
 use crate::workload::target::{self, LayoutProgress, Span, Target};

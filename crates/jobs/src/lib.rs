@@ -8,7 +8,6 @@ pub mod echo;
 pub mod engine;
 pub mod file_roles;
 pub mod io_log;
-pub mod laying_out;
 pub mod read_back;
 pub mod replaying;
 mod thread_usage;

@@ -1,9 +1,8 @@
 //! Reads back what jobs wrote, after the measurement: neither its I/Os nor its time belong to what was measured.
 
+use crate::cached_files::set_cache;
 use crate::engine::worker::{Control, Worker, Written};
-use crate::laying_out::set_cache;
-use crate::worker_pool::{Left, with_engine};
-use crate::workload::JobCopy;
+use crate::worker_pool::{JobCopy, Left, with_engine};
 use crate::workload::request_source::{Kind, Request};
 use lab::error::{Error, Result};
 use lab::interruption::Interruption;

@@ -1,28 +1,74 @@
-//! The workers of a phase: one thread for each copy of each job, started together, kept until the last clock is read.
+//! The copies of the jobs of a phase, with their files; and their workers: one thread for each, started together, kept until the last clock
+//! is read.
 
 use crate::engine;
 use crate::engine::tally::LiveCounters;
 use crate::engine::worker::{Control, Worker, Written};
 use crate::io_log::IoLog;
+use crate::replaying;
 use crate::thread_usage;
-use crate::workload::JobCopy;
 use crate::workload::payload::Payload;
+use crate::workload::replay::Replay;
 use crate::workload::request_source::RequestSource;
+use crate::workload::target::Target;
+use lab::created::Created;
 use lab::error::{Error, Result};
 use lab::interruption::Interruption;
 use lab::meter::{Owners, Work};
 use lab::placing::Placing;
+use lab::progress::{Observer, Progress};
 use model::ThreadUsage;
-use model::plan::{Ends, JobPlan, PathTxQueue, Together};
+use model::plan::{Ends, JobPlan, PathTxQueue, Phase, Together};
 use model::record::{Direction, Done, JobRecord, Latency, StampError};
 use model::unit::{Bytes, Hertz, Nanos, Ticks};
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use sys::buffer::AlignedBuffer;
 use sys::clock::{ThreadClock, monotonic_nanos, own_thread_nanos};
+
+/// One copy of a job with its files.
+#[derive(Clone, Debug)]
+pub struct JobCopy<'a> {
+    pub plan: &'a JobPlan,
+    /// Number of the copy.
+    pub number: u32,
+    pub targets: Vec<Target>,
+    /// The trace that it replays, if it does.
+    pub replay: Option<Arc<Replay>>,
+}
+
+/// Finds or makes every file of a phase; `replay` has the traces of jobs, by the number of the job and of the copy.
+///
+/// # Errors
+/// A file that cannot be found, made or used as the job requires; an interruption.
+pub fn lay_out<'a>(
+    phase: &'a Phase,
+    replay: &dyn Fn(usize, u32) -> Option<Arc<Replay>>,
+    created: &Created,
+    interruption: &Interruption,
+    observer: Observer,
+) -> Result<Vec<JobCopy<'a>>> {
+    let mut progress = |path: &Path, done, total| {
+        observer(Progress::LayingOut { path, done, total });
+        !interruption.is_requested()
+    };
+    let mut copies = Vec::new();
+    for (of_phase, job) in phase.jobs.iter().enumerate() {
+        for number in 0..job.copies.max(1) {
+            let replay = replay(of_phase, number);
+            let targets = match &replay {
+                Some(replay) => replaying::targets(job, replay, created, &mut progress)?,
+                None => engine::prepare(job, number, created, &mut progress)?,
+            };
+            copies.push(JobCopy { plan: job, number, targets, replay });
+        }
+    }
+    Ok(copies)
+}
 
 /// Stack of a worker: its loop needs a few KiB; engines keep their memory elsewhere.
 const STACK_BYTES: usize = 256 << 10;

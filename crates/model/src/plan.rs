@@ -3,7 +3,6 @@
 //! The parsers take a text and the caller's [`Settings`] and return a [`Plan`], or all that is wrong ([`Refused`]). They do not open
 //! files or query the machine: the same text gives the same plan everywhere.
 
-mod draft;
 pub mod job;
 pub mod options;
 pub mod parse;

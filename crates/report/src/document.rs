@@ -16,6 +16,7 @@ pub use timeline::{Hue, NOTHING, Reach, Timeline, TimelineScale, Trace, Track};
 use crate::phrase;
 use model::elided_list::elided_list;
 use model::kind::Head;
+use model::record::Outcome;
 use model::warning::Warning;
 
 /// The meaning of a text, which a renderer turns into a colour.
@@ -328,7 +329,7 @@ impl Document {
             title: head.title.clone(),
             began: phrase::time(head.started_unix_seconds),
             command: Command::new(&head.command_line, &head.origin),
-            outcome: phrase::outcome(&head.outcome),
+            outcome: outcome(&head.outcome),
             caveats: head.warnings.clone(),
             ..Self::default()
         }
@@ -363,5 +364,16 @@ impl Document {
     /// The provenance for `reader`.
     pub fn provenance_for(&self, reader: Audience) -> impl Iterator<Item = &Fact> {
         self.provenance.iter().filter(move |fact| fact.audience.has(reader))
+    }
+}
+
+/// A note if the measurement did not end as planned.
+fn outcome(outcome: &Outcome) -> Option<Note> {
+    match outcome {
+        Outcome::Completed => None,
+        Outcome::Interrupted => {
+            Some(Note::new(Tone::Notice, "Interrupted: the figures cover only the time before the interruption."))
+        }
+        Outcome::Failed(reason) => Some(Note::new(Tone::Bad, format!("Failed: {reason}"))),
     }
 }

@@ -1,8 +1,6 @@
 //! Pieces of text: numbers tied to their units, commands quoted for a shell, dates.
 
-use crate::document::{Note, Tone};
 use model::finding::PhaseFinding;
-use model::record::Outcome;
 use std::time::{Duration, UNIX_EPOCH};
 
 /// The first second of the year 10000, which does not fit into a date with four digits.
@@ -49,17 +47,6 @@ pub fn without_parentheses(text: &str) -> String {
         }
     }
     kept
-}
-
-/// A note if the measurement did not end as planned.
-pub fn outcome(outcome: &Outcome) -> Option<Note> {
-    match outcome {
-        Outcome::Completed => None,
-        Outcome::Interrupted => {
-            Some(Note::new(Tone::Notice, "Interrupted: the figures cover only the time before the interruption."))
-        }
-        Outcome::Failed(reason) => Some(Note::new(Tone::Bad, format!("Failed: {reason}"))),
-    }
 }
 
 /// A date and time from the seconds since 1970; `None` if the year does not have four digits.

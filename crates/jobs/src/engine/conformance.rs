@@ -3,8 +3,7 @@
 use super::tally::LiveCounters;
 use super::worker::{Control, Worker};
 use super::{OpenEngine, TABLE, open, prepare};
-use crate::worker_pool::build_worker;
-use crate::workload::JobCopy;
+use crate::worker_pool::{JobCopy, build_worker};
 use lab::created::Created;
 use model::plan::{
     Access, CallPlan, Depth, ENGINES, EngineKind, JobPlan, Medium, Order, Peer, Size, Target, Verify, VerifyMethod,

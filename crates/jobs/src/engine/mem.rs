@@ -3,7 +3,7 @@
 
 use super::traits::Perform;
 use super::{OpenEngine, nbd, noisy_slots};
-use crate::workload::JobCopy;
+use crate::worker_pool::JobCopy;
 use crate::workload::request_source::{Kind, Request};
 use ::nbd::client::Account;
 use lab::error::{Error, Result};

@@ -5,7 +5,7 @@ mod connections;
 use super::traits::{Queue, Stages, Sync};
 use super::worker::Control;
 use super::{OpenEngine, slot_bytes};
-use crate::workload::JobCopy;
+use crate::worker_pool::JobCopy;
 use crate::workload::payload::fill_once;
 use crate::workload::request_source::{Kind, Request};
 use crate::workload::target::{self, Share, Span};

@@ -2,7 +2,7 @@
 
 use super::traits::{Perform, Sync};
 use super::{OpenEngine, Trims, moved, noisy_slots, open_files, result_of, sync_file};
-use crate::workload::JobCopy;
+use crate::worker_pool::JobCopy;
 use crate::workload::request_source::{Kind, Request};
 use lab::error::{Error, Result};
 use rustix::fs::{SeekFrom, seek};

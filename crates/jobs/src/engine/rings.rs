@@ -3,7 +3,7 @@
 
 use super::traits::{Queue, Stages, Sync};
 use super::{OpenEngine, Trims, noisy_slots, open_files, sync_file};
-use crate::workload::JobCopy;
+use crate::worker_pool::JobCopy;
 use crate::workload::request_source::{Kind, Request};
 use lab::error::{Error, Result};
 use model::plan::JobPlan;

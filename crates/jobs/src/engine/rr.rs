@@ -4,7 +4,7 @@
 use super::traits::{Queue, Stages, Sync};
 use super::{OpenEngine, noisy_slots};
 use crate::echo::resolved;
-use crate::workload::JobCopy;
+use crate::worker_pool::JobCopy;
 use crate::workload::request_source::Request;
 use lab::error::{Error, Result};
 use model::plan::Peer;

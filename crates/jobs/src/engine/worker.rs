@@ -4,23 +4,23 @@
 //! perform a request at once, [`Worker::run_queued`] for engines that have several in flight. Both are compiled
 //! separately for each engine, so nothing in them is called through a pointer.
 
-mod around;
 mod interludes;
+mod observed;
 
 pub use super::control::{Control, STOP_SIGNAL};
 use super::pacing::Pacing;
 use super::tally::{LiveCounters, Tally};
-use super::traits::{Perform, Queue};
+use super::traits::{Immediate, Perform, Queue};
 use crate::io_log::IoLog;
 use crate::thread_usage;
 use crate::workload::payload::Payload;
 use crate::workload::request_source::{Kind, Request, RequestSource};
-pub use around::{Immediate, Written};
-use around::{Injection, Next, Observed};
-use lab::error::{Error, Result};
+use interludes::{Injection, Next};
+use lab::error::Result;
 use model::ThreadUsage;
 use model::plan::{Depth, JobPlan};
 use model::unit::{Hertz, Nanos};
+pub use observed::Written;
 use std::sync::Arc;
 use std::time::Duration;
 use sys::burner::Burner;
@@ -222,20 +222,6 @@ impl Worker {
         let outcome = if self.is_observed() { self.observed(engine, false) } else { self.queued_loop(engine) };
         self.syscalls = self.since_counting(engine.syscalls());
         outcome
-    }
-
-    fn is_observed(&self) -> bool {
-        self.log.is_some() || self.payload.is_some()
-    }
-
-    fn observed(&mut self, engine: &mut dyn Queue, at_once: bool) -> Result<()> {
-        let (log, payload) = (self.log.take(), self.payload.take());
-        let mut observed = Observed::new(engine, log, payload, self.depth.in_flight, at_once);
-        let outcome = self.queued_loop(&mut observed);
-        (self.log, self.payload) = (observed.log, observed.payload);
-        // A wrong block is the error of a job.
-        let wrong = self.payload.as_ref().and_then(|payload| payload.complaint());
-        wrong.map_or(outcome, |wrong| Err(Error::Failed(wrong)))
     }
 
     fn direct_loop<E: Perform>(&mut self, engine: &mut E) -> Result<()> {

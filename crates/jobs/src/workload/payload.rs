@@ -3,8 +3,8 @@
 
 mod filler;
 
-use super::JobCopy;
 use super::request_source::{Kind, Request, seed as job_seed};
+use crate::worker_pool::JobCopy;
 use crc::{Algorithm, Crc, Table};
 use filler::Filler;
 use md5::Digest;

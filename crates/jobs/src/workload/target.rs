@@ -1,16 +1,19 @@
-//! The targets of the I/O: files that are found, laid out and, when a run fails, removed again.
+//! The targets of the I/O: files that are found, laid out and, when a run fails, removed again; and what is said of them before.
 
 mod device;
 mod layout;
 mod names;
 mod region;
 
+use crate::worker_pool::JobCopy;
+pub use device::least_direct_block;
 use lab::created::Created;
 use lab::error::{Error, Result};
 use lab::guardian::UndoGuard;
 use lab::guardian::undo::{Identity, Made};
 pub use layout::fill_with_noise;
-use model::plan::{EngineKind, JobPlan, Order, Size, WriteSync};
+use model::plan::{Access, EngineKind, JobPlan, Order, Size, WriteSync};
+use model::warning::{Code, Warning, add_once};
 pub(crate) use names::{file_system_of_the_kernel, paths};
 pub(crate) use region::{Share, span};
 use rustix::fs::{Advice, FileType, OFlags};
@@ -66,7 +69,6 @@ pub fn prepare(plan: &JobPlan, copy: u32, created: &Created, progress: LayoutPro
     Ok(targets)
 }
 
-/// Absolute, because the guardian has another working directory.
 /// The metadata of a path, or that nothing is there.
 fn if_there(found: io::Result<fs::Metadata>, path: &Path) -> Result<Option<fs::Metadata>> {
     match found {
@@ -228,9 +230,50 @@ pub fn open(plan: &JobPlan, target: &Target) -> Result<File> {
 }
 
 /// Whether this part of the file has holes; reading a hole does not reach the device.
-pub fn has_holes(target: &Target) -> bool {
+fn has_holes(target: &Target) -> bool {
     let Ok(file) = File::open(&target.path) else { return false };
     let regular = rustix::fs::fstat(&file).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_file());
     let hole = rustix::fs::seek(&file, rustix::fs::SeekFrom::Hole(target.span.begin));
     regular && hole.is_ok_and(|hole| hole < target.span.begin + target.span.length)
+}
+
+/// Says where `unlink` does otherwise than fio: with files that were there before, and with files that another job may
+/// still use.
+pub fn warn_of_unlinking<'a>(
+    phases: impl IntoIterator<Item = &'a [JobCopy<'a>]>,
+    created: &Created,
+    warnings: &mut Vec<Warning>,
+) {
+    let mut phases = phases.into_iter().peekable();
+    while let Some(copies) = phases.next() {
+        for copy in copies.iter().filter(|copy| copy.plan.files.unlink) {
+            for path in copy.targets.iter().map(|target| &target.path).filter(|path| path.is_file()) {
+                let users = copies.iter().filter(|copy| copy.targets.iter().any(|target| target.path == *path)).count();
+                let (job, made) = (&copy.plan.name, created.has_made(path));
+                let path = path.display();
+                let what = match (made, users > 1 || phases.peek().is_some()) {
+                    (false, _) => "keeps {path}, because iotoll did not make it; fio removes it",
+                    (true, true) => "removes {path} when the measurement ends; fio removes it when the job ends",
+                    (true, false) => continue,
+                };
+                let message = format!("job '{job}': unlink=1 {}", what.replace("{path}", &path.to_string()));
+                add_once(warnings, Warning::new(Code::OptionDiffers, message));
+            }
+        }
+    }
+}
+
+/// Warns about every file that is read and has parts that were never written.
+pub fn warn_of_holes<'a>(copies: impl IntoIterator<Item = &'a JobCopy<'a>>, warnings: &mut Vec<Warning>) {
+    let readers = copies.into_iter().filter(|copy| copy.plan.access == Access::Read);
+    for target in readers.flat_map(|copy| &copy.targets) {
+        if !target.path.as_os_str().is_empty() && has_holes(target) {
+            let message = format!(
+                "{} has holes or blocks that were never written; reading them costs less than reading data. \
+                 Remove it, and iotoll lays it out anew",
+                target.path.display()
+            );
+            add_once(warnings, Warning::new(Code::UnwrittenBlocks, message));
+        }
+    }
 }

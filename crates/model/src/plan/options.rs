@@ -4,14 +4,12 @@
 //! documentation, the work in reports and the comparison with stored records follow from them.
 
 mod fio_names;
-pub(super) mod row;
 mod tables;
 
-use super::draft::Draft;
 use super::job::{EngineKind, JobPlan, Size};
-use super::value::{self, Effect, LARGEST_FILE, Short, TimeUnit, Wrong, nearest};
-use crate::unit::Nanos;
-use row::{Get, Set, SetText};
+use super::parse::Draft;
+use super::value::{self, Choice, Effect, LARGEST_FILE, Short, TimeUnit, Wrong, list_words, nearest};
+use crate::unit::{Bytes, Nanos};
 use std::ops::RangeInclusive;
 use tables::{all, by_subject};
 
@@ -402,4 +400,143 @@ pub fn shown(job: &JobPlan, always: &[&str]) -> Vec<(&'static str, String)> {
     };
     let of = |role| all().filter(move |option| option.role == role).filter_map(given);
     of(Role::Work).chain(of(Role::Extent)).collect()
+}
+
+/// Shows the value of a job, as people type it. `None` if it is not given and has no value of its own.
+pub(crate) type Get = fn(&JobPlan) -> Option<String>;
+/// Applies a value.
+pub(crate) type Set<T> = fn(&mut Draft, T);
+/// Applies a text, which may be wrong.
+pub(crate) type SetText = fn(&mut Draft, &str) -> Result<(), Wrong>;
+
+/// Where the value of an option is: [`field!`], [`parsed!`], [`word_of!`], or two functions.
+struct Place<S> {
+    get: Get,
+    set: S,
+}
+
+/// A place that is no field.
+const fn place<S: Copy>(get: Get, set: S) -> Place<S> {
+    Place { get, set }
+}
+
+/// That of an option whose value another one shows.
+const fn unshown<S: Copy>(set: S) -> Place<S> {
+    place(|_| None, set)
+}
+
+/// A field of the job.
+macro_rules! field {
+    ($($field:ident).+) => {
+        crate::plan::options::place(
+            |job| crate::plan::value::typed::shown(&job.$($field).+),
+            |draft, value| crate::plan::options::Takes::take(&mut draft.job.$($field).+, value),
+        )
+    };
+}
+
+/// A field of the job that is true where the option is 0.
+macro_rules! field_not {
+    ($($field:ident).+) => {
+        crate::plan::options::place(
+            |job| crate::plan::value::typed::shown(&!job.$($field).+),
+            |draft, on: bool| draft.job.$($field).+ = !on,
+        )
+    };
+}
+
+/// A field of the job, with the function that parses its value.
+macro_rules! parsed {
+    ($($field:ident).+, $parse:expr) => {
+        crate::plan::options::place(
+            |job| crate::plan::value::typed::shown(&job.$($field).+),
+            |draft, text| {
+                let value = $parse(text)?;
+                crate::plan::options::Takes::take(&mut draft.job.$($field).+, value);
+                Ok(())
+            },
+        )
+    };
+}
+
+/// One of the words of the type of a field.
+macro_rules! word_of {
+    ($($field:ident).+) => {
+        crate::plan::options::words(
+            || crate::plan::options::words_of(|job| &job.$($field).+),
+            crate::plan::options::parsed!($($field).+, crate::plan::value::choice),
+        )
+    };
+}
+
+use {field, field_not, parsed, word_of};
+
+/// The words of the type of a field.
+fn words_of<T: Choice>(_: fn(&JobPlan) -> &T) -> String {
+    list_words::<T>()
+}
+
+/// A field that takes a value, maybe one of another type.
+pub(super) trait Takes<T> {
+    /// Replaces what is given.
+    fn take(&mut self, value: T);
+}
+
+impl<T> Takes<T> for T {
+    fn take(&mut self, value: T) {
+        *self = value;
+    }
+}
+
+impl<T> Takes<T> for Option<T> {
+    fn take(&mut self, value: T) {
+        *self = Some(value);
+    }
+}
+
+/// Numbers in fields of another type, which has room for the range of the option.
+macro_rules! numbers {
+    ($($field:ty: $of:expr),+ $(,)?) => {
+        $(impl Takes<u64> for $field {
+            fn take(&mut self, number: u64) {
+                *self = $of(number);
+            }
+        })+
+    };
+}
+
+numbers! {
+    u8: |number| Self::try_from(number).unwrap_or(Self::MAX),
+    u32: |number| Self::try_from(number).unwrap_or(Self::MAX),
+    Bytes: Bytes,
+    Option<Bytes>: |number| Some(Bytes(number)),
+}
+
+/// The kind of a value, and its place.
+struct Kind {
+    get: Get,
+    set: Value,
+}
+
+/// Kinds of values: what each needs, and its place.
+macro_rules! kinds {
+    ($($function:ident($($limit:ident: $type:ty),*), $set:ty => $value:expr;)+) => {
+        $(const fn $function($($limit: $type,)* place: Place<$set>) -> Kind {
+            Kind { get: place.get, set: ($value)($($limit,)* place.set) }
+        })+
+    };
+}
+
+kinds! {
+    switch(), Set<bool> => Value::Switch;
+    boolean(), Set<bool> => Value::Boolean;
+    percent(), Set<u8> => Value::Percent;
+    count(unit: &'static str, range: RangeInclusive<u32>), Set<u32> => Value::Count;
+    number(unit: &'static str, range: RangeInclusive<u64>), Set<u64> => Value::Number;
+    per_direction(unit: &'static str, range: RangeInclusive<u64>), Set<[Option<u64>; 3]> => Value::PerDirection;
+    time(unit: TimeUnit), Set<Nanos> => Value::Time;
+    size(least: u64, percent: RangeInclusive<u8>), Set<Size> => Value::Size;
+    words(list: fn() -> String), SetText => Value::Choice;
+    text(), SetText => Value::Text;
+    name_or_nothing(), SetText => Value::Name;
 }

@@ -13,14 +13,13 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-use super::draft::{CacheWords, Draft, Start};
 use super::job::{Depth, JobPlan, Medium, Phase, Plan, Queue, Size};
 use super::options;
 use super::value::{LARGEST_FILE, Quoted, Short, Wrong};
 use crate::unit::{Bytes, Nanos};
 use crate::warning::{self, Code, Warning};
 pub use error::{ParseError, Place, Refused, Subject};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What the resulting plan depends on besides the text.
 #[derive(Clone, Copy)]
@@ -122,6 +121,43 @@ impl Assignment {
         };
         Self { name: name.trim().to_owned(), value, place }
     }
+}
+
+/// A job that later options may still change, with the state that parsing needs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Draft {
+    /// The job according to the options so far.
+    pub job: JobPlan,
+    /// When it starts.
+    pub start: Start,
+    /// Whether it begins a new group.
+    pub new_group: bool,
+    /// What the current section says about the page cache.
+    pub cache: CacheWords,
+    /// `filename` was given again and added to the files.
+    pub more_files: bool,
+    /// Where each option was given last.
+    pub places: BTreeMap<&'static str, Place>,
+}
+
+/// When a job starts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Start {
+    /// Together with the job before it.
+    #[default]
+    Together,
+    /// When all jobs before it have ended (`stonewall`).
+    AfterPrevious,
+}
+
+/// `direct` and `buffered` of one section. They are one setting with two names: the later one wins, as in fio, but
+/// within one section a contradiction has a caveat.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CacheWords {
+    /// `direct`.
+    pub direct: Option<bool>,
+    /// `buffered`.
+    pub buffered: Option<bool>,
 }
 
 /// Applies sections in order.

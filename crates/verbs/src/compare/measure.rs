@@ -19,10 +19,9 @@ use crate::compare::study;
 use cache::CacheKeeper;
 use drawn_cpus::{Deck, Drawn};
 use jobs::demand;
-use jobs::laying_out;
-use jobs::workload::JobCopy;
+use jobs::worker_pool::{self, JobCopy};
 use jobs::workload::permutation::Shuffler;
-use jobs::workload::target::Target;
+use jobs::workload::target::{Target, warn_of_holes};
 use lab::canary;
 use lab::command::Surroundings;
 use lab::created::Created;
@@ -395,7 +394,7 @@ fn lay_out(
     let mut all = Vec::new();
     for case in &experiment.cases {
         let copies = match case.work.phase() {
-            Some(phase) => laying_out::prepare(phase, &|_, _| None, created, interruption, observer)?,
+            Some(phase) => worker_pool::lay_out(phase, &|_, _| None, created, interruption, observer)?,
             None => Vec::new(),
         };
         all.push(copies);
@@ -405,7 +404,7 @@ fn lay_out(
         Work::Command(_) => None,
     });
     planned.flatten().cloned().for_each(|warning| add_once(warnings, warning));
-    laying_out::warn_of_holes(all.iter().flatten(), warnings);
+    warn_of_holes(all.iter().flatten(), warnings);
     let targets = |copies: Vec<JobCopy>| copies.into_iter().map(|copy| copy.targets).collect();
     Ok(all.into_iter().map(targets).collect())
 }

@@ -1,12 +1,11 @@
 //! Measures jobs (`iotoll run`) and commands (`iotoll cost`) into the same kind of record.
 
-use jobs::cached_files::CachedFiles;
+use jobs::cached_files::{CachedFiles, set_cache};
 pub use jobs::file_roles::check as check_files;
 use jobs::io_log::{self, IoLog};
-use jobs::laying_out::{self, set_cache, warn_of_holes, warn_of_unlinking};
 use jobs::replaying::Replays;
-use jobs::worker_pool::{Joined, WorkerPool};
-use jobs::workload::JobCopy;
+use jobs::worker_pool::{self, JobCopy, Joined, WorkerPool};
+use jobs::workload::target::{warn_of_holes, warn_of_unlinking};
 use jobs::{demand, read_back};
 use lab::command::{CommandPlan, Count, Counter, Executed, Surroundings, counted_by, execute};
 use lab::created::Created;
@@ -177,7 +176,7 @@ fn lay_out<'a>(
     for (number, phase) in plan.phases.iter().enumerate() {
         let replay = |job, copy| replays.of(number, job, copy);
         let interruption = &session.settings.interruption;
-        phases.push((phase, laying_out::prepare(phase, &replay, created, interruption, observer)?));
+        phases.push((phase, worker_pool::lay_out(phase, &replay, created, interruption, observer)?));
     }
     if phases.iter().all(|(_, copies)| copies.is_empty()) {
         return Err(Error::Refused("no job to run; give --name and its options, or a job file".to_owned()));

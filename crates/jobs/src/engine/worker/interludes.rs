@@ -1,17 +1,84 @@
-//! What the loop does between requests, if the job asks for it: pauses and syncs.
+//! What the loop does between requests, if the job asks for it: busy work, pauses and syncs; and how it fails.
 
 use super::super::pacing::{Backlog, Replaying, Step};
 use super::super::traits::Sync;
 use super::Worker;
-use super::around::Next;
 use crate::workload::replay::{Replay, What};
+use crate::workload::request_source::Request;
 use lab::error::{Error, Result};
+use model::injected::Injected;
 use model::plan::JobPlan;
+use model::unit::Hertz;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
+use sys::burner::Burner;
 use sys::clock::ticks;
 
+/// The next step of the loop.
+pub(super) enum Next {
+    Issue(Request),
+    /// Wait for this time, with nothing in flight.
+    Pause(Duration),
+    /// Sync the files that are due, with nothing in flight.
+    Sync,
+    /// Go on when nothing is in flight.
+    Settle,
+    /// The ramp has ended: start counting.
+    Count,
+    Done,
+}
+
+/// Busy work before each I/O, or before the first in each period.
+pub(super) struct Injection {
+    pub burner: Option<Burner>,
+    /// Ticks from one such work to the next; 0 before each I/O.
+    pub every: u64,
+    /// When the next is due.
+    pub due: u64,
+}
+
+impl Injection {
+    #[inline(always)]
+    pub fn inject(&mut self) {
+        if let Some(burner) = self.burner
+            && (self.every == 0 || self.is_due())
+        {
+            burner.burn();
+        }
+    }
+
+    /// Whether busy work is due now. The times are multiples of the period from the start, so that the period is exact
+    /// however late each is.
+    fn is_due(&mut self) -> bool {
+        let now = ticks();
+        let due = now >= self.due;
+        if due {
+            let missed = now.saturating_sub(self.due) / self.every.max(1);
+            self.due = self.due.saturating_add((missed + 1).saturating_mul(self.every));
+        }
+        due
+    }
+}
+
 impl Worker {
+    /// Measures how long the busy work takes in this thread, if there is any and it is not known yet. Takes some
+    /// milliseconds.
+    pub fn calibrate(&mut self) {
+        if let (Some(burner), None) = (self.injection.burner, self.burnt_ticks) {
+            let calibrated = Burner::calibrated(burner.asked_ticks());
+            (self.injection.burner, self.burnt_ticks) = (Some(calibrated.burner), Some(calibrated.burnt_ticks));
+        }
+    }
+
+    /// The busy work added to each I/O; `None` if it is added once in a time.
+    pub fn injected(&self, plan: &JobPlan, clock: Hertz) -> Option<Injected> {
+        if self.injection.every > 0 {
+            return None;
+        }
+        Some(Injected { asked: plan.inject.time.as_f64(), burnt: self.burnt_ticks? * 1e9 / clock.0 })
+    }
+
     /// Syncs the files that are due, and counts each call.
     #[cold]
     pub(super) fn sync(&mut self, mut call: impl FnMut(u32, Sync) -> io::Result<bool>) -> Result<()> {
@@ -103,5 +170,25 @@ impl Worker {
             self.drawn = self.drawn.wrapping_add(1);
         }
         Next::Issue(request)
+    }
+
+    #[cold]
+    pub(super) fn hand_over_failed(&self, error: io::Error) -> Error {
+        Error::job(&self.job, "submitting I/O", error)
+    }
+
+    /// An I/O moved nothing, or failed: that ends the job.
+    #[cold]
+    pub(super) fn failed(&self, request: &Request, result: i32) -> Error {
+        let verb = ["read", "write", "trim"][request.kind as usize];
+        let what = format!("{verb} of {} bytes at offset {} of file {}", request.length, request.offset, request.file);
+        let error = match result {
+            0 => io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "nothing was moved: the file ends before (was it truncated?)",
+            ),
+            error => io::Error::from_raw_os_error(-error),
+        };
+        Error::job(&self.job, what, error)
     }
 }

@@ -113,6 +113,15 @@ fn direct_alignment(file: &File) -> Option<u64> {
     sys::device::direct_alignment(file).ok().flatten()
 }
 
+/// The smallest block size, in bytes, of `direct=1` for a new file in a folder; `None` if there is none, or it is
+/// unknown.
+pub fn least_direct_block(folder: &Path) -> Option<u64> {
+    let file = tempfile::NamedTempFile::new_in(folder).ok()?;
+    rustix::fs::open(file.path(), rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::DIRECT, rustix::fs::Mode::empty())
+        .ok()?;
+    direct_alignment(file.as_file())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

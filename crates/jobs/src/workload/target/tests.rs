@@ -1,7 +1,7 @@
 //! Files are found, made, refused and removed as a user expects.
 
 use super::*;
-use crate::workload::JobCopy;
+use crate::worker_pool::JobCopy;
 use lab::interruption::Interruption;
 use model::plan::{Access, EngineKind, Fallocate, Order, Size, Target as Place};
 use model::unit::Bytes;
@@ -166,7 +166,7 @@ fn devices_without_storage_need_no_layout() {
         plan.files.invalidate = Some(true);
         let targets = prepare_quietly(&plan, &created).unwrap();
         assert_eq!(targets[0].span, Span { begin: 0, length: 1 << 30, beyond: 0 }, "{path}");
-        crate::laying_out::set_cache(
+        crate::cached_files::set_cache(
             &JobCopy { plan: &plan, number: 0, targets, replay: None },
             &Interruption::default(),
         )

@@ -1,7 +1,6 @@
 //! What options need and exclude: a row for each.
 
-use super::Complaint;
-use crate::plan::draft::Draft;
+use super::{Complaint, Draft};
 use crate::plan::job::{Access, Buffers, EngineKind, JobPlan, Medium, Order, Size, VerifyMethod, is_default};
 use crate::unit::Nanos;
 

@@ -6,7 +6,7 @@
 use super::CaseTargets;
 use crate::compare::record::{CacheCondition, CacheSetup};
 use jobs::cached_files::{CachedFiles, ReadProgress};
-use jobs::workload::JobCopy;
+use jobs::worker_pool::JobCopy;
 use lab::error::{Error, Result};
 use lab::sysroot::Sysroot;
 use model::experiment::{Case, Experiment};

@@ -2,8 +2,7 @@
 
 use crate::compare::record::SliceWork;
 use jobs::engine::worker::{Control, STOP_SIGNAL, Worker};
-use jobs::worker_pool::{build_worker, with_engine};
-use jobs::workload::JobCopy;
+use jobs::worker_pool::{JobCopy, build_worker, with_engine};
 use jobs::workload::request_source::Kind;
 use jobs::workload::target::Target;
 use lab::error::{Error, Result};

@@ -1,10 +1,10 @@
 //! Whose progress is read: a worker thread of iotoll, which does a job's I/O, or computes, without pause until the recording ends;
 //! or a process (`foreign`).
 
+use jobs::cached_files::set_cache;
 use jobs::engine::tally::LiveCounters;
-use jobs::laying_out::{prepare, set_cache, warn_of_holes};
-use jobs::worker_pool::{Joined, WorkerPool};
-use jobs::workload::JobCopy;
+use jobs::worker_pool::{JobCopy, Joined, WorkerPool, lay_out};
+use jobs::workload::target::warn_of_holes;
 use lab::created::Created;
 use lab::error::{Error, Result};
 use lab::interruption::Interruption;
@@ -147,8 +147,8 @@ impl Own {
         job.duration.time_based = true;
         (job.duration.runtime, job.duration.ramp, job.together.start_delay) = (Nanos(0), Nanos(0), Nanos(0));
         let phase = Phase { jobs: vec![written_before(&job)] };
-        let prepared = prepare(&phase, &|_, _| None, surroundings.created, surroundings.interruption, observer)?;
-        let copies: Vec<JobCopy> = prepared.into_iter().map(|copy| JobCopy { plan: &job, ..copy }).collect();
+        let laid_out = lay_out(&phase, &|_, _| None, surroundings.created, surroundings.interruption, observer)?;
+        let copies: Vec<JobCopy> = laid_out.into_iter().map(|copy| JobCopy { plan: &job, ..copy }).collect();
         warn_of_holes(&copies, surroundings.warnings);
         copies.iter().try_for_each(|copy| set_cache(copy, surroundings.interruption))?;
         let pool =

@@ -3,8 +3,7 @@
 use crate::guest::measure::protocol::{Assignment, Done};
 use crate::guest::measure::stack::{Counter, Source, Stack, Target as Place};
 use jobs::engine;
-use jobs::worker_pool::{build_worker, with_engine};
-use jobs::workload::JobCopy;
+use jobs::worker_pool::{JobCopy, build_worker, with_engine};
 use jobs::workload::target::Target;
 use lab::created::Created;
 use lab::error::{Error, Result};

@@ -1,71 +1,17 @@
-//! What is around the measured loop: busy work that is added to I/Os, the steps between requests, what a worker leaves, and observers.
+//! What observes the I/Os of a job: a log of them, and a payload, whose blocks are checked when they are read. And what the payload leaves to
+//! be read back.
 
 use super::Worker;
 use crate::engine::pacing::Backlog;
-use crate::engine::traits::{Perform, Queue, Stages, Sync};
+use crate::engine::traits::{Queue, Stages, Sync};
 use crate::io_log::{Entry, IoLog};
 use crate::workload::payload::{Expected, Payload};
 use crate::workload::request_source::{Kind, Request, RequestSource};
-use lab::error::Error;
-use model::injected::Injected;
+use lab::error::{Error, Result};
 use model::plan::JobPlan;
 use model::record::Verified;
-use model::unit::Hertz;
 use std::io;
-use std::time::Duration;
-use sys::burner::Burner;
 use sys::clock::ticks;
-
-impl Worker {
-    /// Measures how long the busy work takes in this thread, if there is any and it is not known yet. Takes some
-    /// milliseconds.
-    pub fn calibrate(&mut self) {
-        if let (Some(burner), None) = (self.injection.burner, self.burnt_ticks) {
-            let calibrated = Burner::calibrated(burner.asked_ticks());
-            (self.injection.burner, self.burnt_ticks) = (Some(calibrated.burner), Some(calibrated.burnt_ticks));
-        }
-    }
-
-    /// The busy work added to each I/O; `None` if it is added once in a time.
-    pub fn injected(&self, plan: &JobPlan, clock: Hertz) -> Option<Injected> {
-        if self.injection.every > 0 {
-            return None;
-        }
-        Some(Injected { asked: plan.inject.time.as_f64(), burnt: self.burnt_ticks? * 1e9 / clock.0 })
-    }
-}
-
-/// Busy work before each I/O, or before the first in each period.
-pub(super) struct Injection {
-    pub burner: Option<Burner>,
-    /// Ticks from one such work to the next; 0 before each I/O.
-    pub every: u64,
-    /// When the next is due.
-    pub due: u64,
-}
-
-impl Injection {
-    #[inline(always)]
-    pub fn inject(&mut self) {
-        if let Some(burner) = self.burner
-            && (self.every == 0 || self.is_due())
-        {
-            burner.burn();
-        }
-    }
-
-    /// Whether busy work is due now. The times are multiples of the period from the start, so that the period is exact
-    /// however late each is.
-    fn is_due(&mut self) -> bool {
-        let now = ticks();
-        let due = now >= self.due;
-        if due {
-            let missed = now.saturating_sub(self.due) / self.every.max(1);
-            self.due = self.due.saturating_add((missed + 1).saturating_mul(self.every));
-        }
-        due
-    }
-}
 
 /// What a job wrote and did not read back.
 pub struct Written {
@@ -124,87 +70,18 @@ impl Worker {
         Some(Written { payload: self.payload.take()?, source, drawn: self.drawn, rest })
     }
 
-    #[cold]
-    pub(super) fn hand_over_failed(&self, error: io::Error) -> Error {
-        Error::job(&self.job, "submitting I/O", error)
+    pub(super) fn is_observed(&self) -> bool {
+        self.log.is_some() || self.payload.is_some()
     }
 
-    /// An I/O moved nothing, or failed: that ends the job.
-    #[cold]
-    pub(super) fn failed(&self, request: &Request, result: i32) -> Error {
-        let verb = ["read", "write", "trim"][request.kind as usize];
-        let what = format!("{verb} of {} bytes at offset {} of file {}", request.length, request.offset, request.file);
-        let error = match result {
-            0 => io::Error::new(
-                io::ErrorKind::UnexpectedEof,
-                "nothing was moved: the file ends before (was it truncated?)",
-            ),
-            error => io::Error::from_raw_os_error(-error),
-        };
-        Error::job(&self.job, what, error)
-    }
-}
-
-/// The next step of the loop.
-pub(super) enum Next {
-    Issue(Request),
-    /// Wait for this time, with nothing in flight.
-    Pause(Duration),
-    /// Sync the files that are due, with nothing in flight.
-    Sync,
-    /// Go on when nothing is in flight.
-    Settle,
-    /// The ramp has ended: start counting.
-    Count,
-    Done,
-}
-
-/// Gives an engine that performs each I/O at once the interface of a queue: performs an I/O when it is staged, and keeps the result until
-/// it is reaped.
-pub struct Immediate<'a, E: ?Sized> {
-    engine: &'a mut E,
-    done: Vec<(u32, i32)>,
-}
-
-impl<'a, E: ?Sized> Immediate<'a, E> {
-    pub fn new(engine: &'a mut E, depth: u32) -> Self {
-        Self { engine, done: Vec::with_capacity(depth as usize) }
-    }
-}
-
-impl<E: Perform + ?Sized> Queue for Immediate<'_, E> {
-    #[inline(always)]
-    fn stage(&mut self, slot: u32, request: &Request) -> io::Result<()> {
-        self.done.push((slot, self.engine.perform(request)));
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn submit(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn wait(&mut self, _: u32, _: u32) -> io::Result<()> {
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn reap(&mut self, most: u32, each: &mut dyn FnMut(u32, i32, Option<Stages>)) {
-        let count = self.done.len().min(most as usize);
-        self.done.drain(..count).for_each(|(slot, result)| each(slot, result, None));
-    }
-
-    fn with_memory(&mut self, _: u32, length: u32, work: &mut dyn FnMut(&mut [u8])) {
-        self.engine.with_memory(length, work);
-    }
-
-    fn sync(&mut self, file: u32, what: Sync) -> io::Result<bool> {
-        self.engine.sync(file, what)
-    }
-
-    fn syscalls(&self) -> Option<u64> {
-        self.engine.syscalls()
+    pub(super) fn observed(&mut self, engine: &mut dyn Queue, at_once: bool) -> Result<()> {
+        let (log, payload) = (self.log.take(), self.payload.take());
+        let mut observed = Observed::new(engine, log, payload, self.depth.in_flight, at_once);
+        let outcome = self.queued_loop(&mut observed);
+        (self.log, self.payload) = (observed.log, observed.payload);
+        // A wrong block is the error of a job.
+        let wrong = self.payload.as_ref().and_then(|payload| payload.complaint());
+        wrong.map_or(outcome, |wrong| Err(Error::Failed(wrong)))
     }
 }
 
