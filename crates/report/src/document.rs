@@ -8,11 +8,12 @@ mod command;
 mod table;
 mod timeline;
 
-pub use chart::{Axis, Calls, Chart, FlameGraph, LARGEST, Mark, Point, Series, Span};
+pub use chart::{Axis, Chart, LARGEST, Mark, Point, Series, Span};
 pub use command::{Command, language};
 pub use table::{Align, Cell, Column, Draw, Interval, Need, Raw, Row, Scale, Table};
 pub use timeline::{Hue, NOTHING, Reach, Timeline, TimelineScale, Trace, Track};
 
+use crate::flame_graph::FlameGraph;
 use crate::phrase;
 use model::elided_list::elided_list;
 use model::kind::Head;

@@ -1,11 +1,30 @@
 //! Flame graphs: width is what a chain of calls costs. As a picture, and as text for other programs.
 
-use crate::document::FlameGraph;
 use inferno::flamegraph::{self, Options};
 use model::finding::RunFinding;
 
 /// Both count in whole numbers.
 const PER: f64 = 1000.0;
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FlameGraph {
+    pub title: String,
+    pub subtitle: Option<String>,
+    /// What the cost counts: cycles, instructions. It is per I/O.
+    pub what: String,
+    pub calls: Vec<Calls>,
+}
+
+/// A chain of calls.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Calls {
+    /// The outermost first, separated by semicolons.
+    pub calls: String,
+    /// Without what further calls from the innermost cost.
+    pub cost: f64,
+    /// What it cost in the baseline, for the colour.
+    pub before: Option<f64>,
+}
 
 /// The graph as an SVG file that can be searched and zoomed without a network; `None` if nothing can be drawn.
 pub fn svg(graph: &FlameGraph) -> Option<String> {
