@@ -16,7 +16,7 @@ fn sheet(finding: &RunFinding) -> String {
 }
 
 fn glance(finding: &RunFinding) -> String {
-    Format::Table.glance(finding, Ink::Plain, 100, "The rest: --full")
+    report::text::glance(&document(finding), Ink::Plain, 100, "The rest: --full")
 }
 
 #[test]
