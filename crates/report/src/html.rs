@@ -8,9 +8,12 @@ mod chart;
 mod table;
 pub mod timeline;
 
-use crate::document::{Audience, Block, Body, Chart, Document, Fact, Figure, Fold, Note, Section, Sentence, Tone};
-use crate::flame_graph::{FlameGraph, svg};
+use crate::document::{
+    Audience, Block, Body, Calls, Chart, Document, Fact, Figure, FlameGraph, Fold, Note, Section, Sentence, Tone,
+};
+use crate::flame_graph::PER;
 use crate::shell::is_hidden;
+use inferno::flamegraph::{self, Options};
 use model::origin::Input;
 
 const READER: Audience = Audience::PAGE;
@@ -208,6 +211,27 @@ fn flame_graph(graph: &FlameGraph) -> String {
     element("div", "flame", &frame) + "\n"
 }
 
+/// The graph as an SVG file that can be searched and zoomed without a network; `None` if nothing can be drawn.
+fn svg(graph: &FlameGraph) -> Option<String> {
+    let whole = |value: f64| format!("{:.0}", value * PER);
+    let line = |Calls { calls, cost, before }: &Calls| match before {
+        Some(before) => format!("{calls} {} {}", whole(*before), whole(*cost)),
+        None => format!("{calls} {}", whole(*cost)),
+    };
+    let lines: Vec<String> = graph.calls.iter().map(line).collect();
+    let mut options = Options::default();
+    options.title = graph.title.clone();
+    options.subtitle = graph.subtitle.clone();
+    options.count_name = format!("{} per {PER:.0} I/Os", graph.what);
+    options.deterministic = true;
+    options.no_sort = false;
+    // As wide as there is room.
+    options.image_width = None;
+    let mut text = Vec::new();
+    flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), &mut text).ok()?;
+    String::from_utf8(text).ok()
+}
+
 /// Text as a part of an address: what ends an attribute or begins a fragment is written in hexadecimal digits.
 fn in_address(text: &str) -> String {
     let mut address = String::with_capacity(text.len() * 5 / 4);
@@ -315,7 +339,6 @@ pub fn element(tag: &str, class: &str, inside: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flame_graph::Calls;
 
     #[test]
     fn markup_is_escaped() {

@@ -24,8 +24,9 @@ use model::finding::{PhaseFinding, RunFinding};
 use model::page_cache::CacheState;
 use model::profile::{ProfileFinding, SymbolFinding};
 use model::record::{Exit, Meter};
-use report::document::{Audience, Block, Body, Document, Fact, Figure, Fold, Note, Section, Table, Tone};
-use report::flame_graph::{Calls, FlameGraph};
+use report::document::{
+    Audience, Block, Body, Calls, Document, Fact, Figure, FlameGraph, Fold, Note, Section, Table, Tone,
+};
 use report::number::{self, COUNT, CYCLES, NANOS, Scale, Units};
 use report::phrase::{self, shortened};
 

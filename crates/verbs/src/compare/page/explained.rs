@@ -4,8 +4,7 @@ use crate::compare::CompareFinding;
 use crate::compare::finding::CellFinding;
 use crate::pages::explained::{FEW, Pair, Pairs, unexplained};
 use model::experiment::Metric;
-use report::document::{Audience, Block, Body};
-use report::flame_graph::{Calls, FlameGraph};
+use report::document::{Audience, Block, Body, Calls, FlameGraph};
 
 /// The blocks of all arms; empty without explaining rounds.
 pub fn of_comparison(finding: &CompareFinding) -> Vec<Block> {
