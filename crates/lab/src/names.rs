@@ -1,8 +1,9 @@
 //! Names of addresses: functions of the kernel by its kallsyms, functions of programs by the ELF files that are mapped.
 
 use crate::bounded_file::{self, LONGEST_FILE};
-use crate::elf;
 use cpp_demangle::DemangleOptions;
+use object::read::elf::ElfFile64;
+use object::{Endianness, Object, ObjectSegment, ObjectSymbol, SymbolKind};
 use rustc_demangle::try_demangle;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -108,9 +109,9 @@ pub fn mapping(line: &str) -> Option<(u64, Mapping)> {
 pub struct Program {
     /// Its file's name.
     pub name: String,
-    segments: Vec<elf::Segment>,
+    segments: Vec<Segment>,
     /// By address in the file.
-    functions: BTreeMap<u64, elf::Function>,
+    functions: BTreeMap<u64, Function>,
 }
 
 impl Program {
@@ -121,13 +122,13 @@ impl Program {
     }
 
     pub(crate) fn of(name: String, bytes: &[u8]) -> Self {
-        let (segments, functions) = elf::functions(bytes).unwrap_or_default();
+        let (segments, functions) = functions(bytes).unwrap_or_default();
         // These mark sections: what follows without a symbol, such as stubs of calls to libraries, is none of them.
-        let is_mark = |function: &elf::Function| function.length == 0 && matches!(&*function.name, "_init" | "_fini");
-        let mut by_address: BTreeMap<u64, elf::Function> = BTreeMap::new();
+        let is_mark = |function: &Function| function.length == 0 && matches!(&*function.name, "_init" | "_fini");
+        let mut by_address: BTreeMap<u64, Function> = BTreeMap::new();
         for function in functions.into_iter().filter(|function| !is_mark(function)) {
             // Of several names the shortest: others are versions and aliases of it.
-            let key = |function: &elf::Function| (function.name.len(), function.name.clone());
+            let key = |function: &Function| (function.name.len(), function.name.clone());
             let known = by_address.get(&function.address).is_some_and(|known| key(known) <= key(&function));
             if !known {
                 by_address.insert(function.address, function);
@@ -153,6 +154,70 @@ impl Program {
         let segment = self.segments.iter().find(|segment| segment.holds(offset))?;
         (offset - segment.offset).checked_add(segment.address)
     }
+}
+
+/// A part of a file that is loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Segment {
+    /// Its place in the file, and its length there.
+    pub offset: u64,
+    pub length: u64,
+    pub address: u64,
+}
+
+impl Segment {
+    /// Whether it contains this byte of the file.
+    pub(crate) fn holds(&self, offset: u64) -> bool {
+        offset.checked_sub(self.offset).is_some_and(|within| within < self.length)
+    }
+
+    /// Whether a mapping from this byte of the file on belongs to it: mappings begin with a page.
+    pub(crate) fn holds_page(&self, offset: u64) -> bool {
+        const PAGE: u64 = 4096;
+        offset >= self.offset & !(PAGE - 1) && offset < self.offset.saturating_add(self.length)
+    }
+}
+
+/// A function of a program or library.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Function {
+    address: u64,
+    /// 0 if it is not known.
+    length: u64,
+    name: String,
+}
+
+/// The loaded segments of a program or library, and its functions; `None` if it is something else.
+fn functions(bytes: &[u8]) -> Option<(Vec<Segment>, Vec<Function>)> {
+    let file = ElfFile64::<Endianness>::parse(bytes).ok()?;
+    let symbols = file.symbols().chain(file.dynamic_symbols()).filter(|symbol| symbol.kind() == SymbolKind::Text);
+    let named = symbols.filter(|symbol| symbol.address() > 0);
+    let functions = named.filter_map(|symbol| {
+        let (address, length) = (symbol.address(), symbol.size());
+        let name = symbol.name().ok().filter(|name| !name.is_empty())?.to_owned();
+        Some(Function { address, length, name })
+    });
+    Some((segments(&file), within(MOST_NAMES, functions)))
+}
+
+/// Bytes of all names of a file: many symbols may refer to one long name.
+const MOST_NAMES: usize = 256 << 20;
+
+/// The first functions, which have no more bytes than are left.
+fn within(mut left: usize, functions: impl IntoIterator<Item = Function>) -> Vec<Function> {
+    let fits = |function: &Function| {
+        let rest = left.checked_sub(size_of::<Function>() + function.name.len());
+        rest.map(|rest| left = rest).is_some()
+    };
+    functions.into_iter().take_while(fits).collect()
+}
+
+pub(crate) fn segments(file: &ElfFile64<'_, Endianness>) -> Vec<Segment> {
+    let segments = file.segments().map(|segment| {
+        let (offset, length) = segment.file_range();
+        Segment { offset, length, address: segment.address() }
+    });
+    segments.collect()
 }
 
 /// The name as its programmer wrote it, in Rust or C++, and cut.
@@ -230,5 +295,21 @@ mod tests {
         assert_eq!(mapping("7f0000001000-7f0000003000 rw-p 00000500 fe:00 12 /a"), None);
         let anonymous = mapping("7f0000001000-7f0000003000 r-xp 00000000 00:00 0").unwrap();
         assert_eq!(anonymous.1.path, "");
+    }
+
+    #[test]
+    fn a_function_whose_name_is_empty_is_none() {
+        let mut this = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+        let file = ElfFile64::<Endianness>::parse(&*this).unwrap();
+        let (begin, length) = object::ObjectSection::file_range(&file.section_by_name(".strtab").unwrap()).unwrap();
+        let [begin, length] = [begin, length].map(|it| usize::try_from(it).unwrap());
+        this[begin..begin + length].fill(0);
+        assert!(functions(&this).unwrap().1.iter().all(|function| !function.name.is_empty()));
+    }
+
+    #[test]
+    fn names_of_a_file_have_a_bound() {
+        let function = |name: &str| Function { address: 1, length: 1, name: name.to_owned() };
+        assert_eq!(within(2 * size_of::<Function>() + 3, ["ab", "c", "d"].map(function)).len(), 2);
     }
 }

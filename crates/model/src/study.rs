@@ -11,7 +11,6 @@ pub mod placement;
 pub mod probes;
 pub mod regimes;
 mod series;
-mod symbols;
 pub mod windows;
 
 use crate::account::BUSY_OTHERS;
@@ -27,6 +26,7 @@ use crate::kind::{Envelope, Extent, Head, Kind, Misplaced, Recorded};
 use crate::limit::{self, AtPlace, Limit, Quantity};
 use crate::meter::{BusyTime, WorkloadThreads};
 use crate::plan::JobPlan;
+use crate::profile;
 use crate::record::lines::{self, Line};
 use crate::record::{Execution, Host, IoInterval, JobRecord, Meter, MeterStatus, Mode, PhaseRecord, Record, Source};
 use crate::stats::Estimate;
@@ -327,7 +327,7 @@ fn phase_finding(
         (Metric::Cycles, told(per_second.map(|cost| cost.net.scaled(an_execution)))),
         (Metric::Seconds, told(net::seconds(executions))),
     ];
-    let functions = symbols::study(executions, &accounts, net);
+    let functions = profile::study(executions, &accounts, net);
     let basis = per_io.or(per_second);
     let mut found = PhaseFinding {
         jobs: distinct(executions.iter().flat_map(|execution| &execution.jobs).map(|job| job.name.clone())),

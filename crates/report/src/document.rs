@@ -8,7 +8,7 @@ mod command;
 mod table;
 mod timeline;
 
-pub use chart::{Axis, Calls, Chart, FlameGraph, LARGEST, Mark, Point, Series, Span};
+pub use chart::{Axis, Chart, LARGEST, Mark, Point, Series, Span};
 pub use command::{Command, language};
 pub use table::{Align, Cell, Column, Draw, Interval, Need, Raw, Row, Scale, Table};
 pub use timeline::{Hue, NOTHING, Reach, Timeline, TimelineScale, Trace, Track};
@@ -169,6 +169,27 @@ impl Figure {
     pub fn new(tone: Tone, value: impl Into<String>) -> Self {
         Self { value: value.into(), tone, ..Self::default() }
     }
+}
+
+/// Chains of calls; width is what they cost.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FlameGraph {
+    pub title: String,
+    pub subtitle: Option<String>,
+    /// What the cost counts: cycles, instructions. It is per I/O.
+    pub what: String,
+    pub calls: Vec<Calls>,
+}
+
+/// A chain of calls.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Calls {
+    /// The outermost first, separated by semicolons.
+    pub calls: String,
+    /// Without what further calls from the innermost cost.
+    pub cost: f64,
+    /// What it cost in the baseline, for the colour.
+    pub before: Option<f64>,
 }
 
 /// The contents of a block.

@@ -1,35 +1,9 @@
-//! Flame graphs: width is what a chain of calls costs. As a picture, and as text for other programs.
+//! Flame graphs as text for other programs that draw them.
 
-use crate::document::FlameGraph;
-use inferno::flamegraph::{self, Options};
 use model::finding::RunFinding;
 
-/// Both count in whole numbers.
-const PER: f64 = 1000.0;
-
-/// The graph as an SVG file that can be searched and zoomed without a network; `None` if nothing can be drawn.
-pub fn svg(graph: &FlameGraph) -> Option<String> {
-    let whole = |value: f64| format!("{:.0}", value * PER);
-    let lines: Vec<String> = graph
-        .calls
-        .iter()
-        .map(|call| match call.before {
-            Some(before) => format!("{} {} {}", call.calls, whole(before), whole(call.cost)),
-            None => format!("{} {}", call.calls, whole(call.cost)),
-        })
-        .collect();
-    let mut options = Options::default();
-    options.title = graph.title.clone();
-    options.subtitle = graph.subtitle.clone();
-    options.count_name = format!("{} per {PER:.0} I/Os", graph.what);
-    options.deterministic = true;
-    options.no_sort = false;
-    // As wide as there is room.
-    options.image_width = None;
-    let mut text = Vec::new();
-    flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), &mut text).ok()?;
-    String::from_utf8(text).ok()
-}
+/// Flame graphs count in whole numbers, so the cost is that of this many I/Os.
+pub const PER: f64 = 1000.0;
 
 /// A line for each stack: its calls, separated by semicolons, and its cycles in 1000 I/Os. Nothing without a profile. Of several phases,
 /// the stacks of each begin with its jobs.

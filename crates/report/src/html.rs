@@ -8,8 +8,12 @@ mod chart;
 mod table;
 pub mod timeline;
 
-use crate::document::{Audience, Block, Body, Chart, Document, Fact, Figure, Fold, Note, Section, Sentence, Tone};
+use crate::document::{
+    Audience, Block, Body, Calls, Chart, Document, Fact, Figure, FlameGraph, Fold, Note, Section, Sentence, Tone,
+};
+use crate::flame_graph::PER;
 use crate::shell::is_hidden;
+use inferno::flamegraph::{self, Options};
 use model::origin::Input;
 
 const READER: Audience = Audience::PAGE;
@@ -24,7 +28,7 @@ pub fn html(document: &Document) -> String {
     let timeline =
         if has(|body| matches!(body, Body::Timeline(_))) { timeline::Means::ALL } else { timeline::Means::default() };
     // A policy names each kind once.
-    let policy = if has(|body| matches!(body, Body::FlameGraph(_))) { chart::POLICY } else { timeline.policy };
+    let policy = if has(|body| matches!(body, Body::FlameGraph(_))) { PICTURE_POLICY } else { timeline.policy };
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -170,7 +174,7 @@ fn block(document: &Document, block: &Block, heading: &str) -> String {
         Body::Table(table) => table::table(title, table),
         Body::Charts(charts) => self::charts(document, charts),
         Body::Timeline(timeline) => timeline::timeline(timeline),
-        Body::FlameGraph(graph) => chart::flame_graph(graph),
+        Body::FlameGraph(graph) => flame_graph(graph),
     };
     let notes =
         block.notes.iter().map(|note| element("p", &format!("note {}", class(note.tone)), &escape(&note.text)) + "\n");
@@ -189,6 +193,57 @@ fn charts(document: &Document, charts: &[Chart]) -> String {
         names.map(|(index, fact)| format!("<span>{}{}</span>", swatch(index), escape(&fact.label))).collect();
     let legend = if names.is_empty() { names } else { element("p", "legend", &names) + "\n" };
     legend + &element("div", "charts", &figures) + "\n"
+}
+
+/// An addition to the content security policy, which the picture of a flame graph inherits. Everything in it is of iotoll or inferno, or escaped.
+const PICTURE_POLICY: &str = "; frame-src data:; script-src 'unsafe-inline'";
+
+fn flame_graph(graph: &FlameGraph) -> String {
+    let Some(svg) = svg(graph) else { return String::new() };
+    // inferno leaves out calls that are too narrow to be seen, so only it knows the height.
+    let height = svg.split_once("height=\"").and_then(|(_, rest)| rest.split('"').next()?.parse::<f64>().ok());
+    let frame = format!(
+        "<iframe class=\"flame\" title=\"{}\" style=\"height:{}px\" src=\"data:image/svg+xml,{}\"></iframe>",
+        escape(&graph.title),
+        height.unwrap_or(600.0),
+        in_address(&svg)
+    );
+    element("div", "flame", &frame) + "\n"
+}
+
+/// The graph as an SVG file that can be searched and zoomed without a network; `None` if nothing can be drawn.
+fn svg(graph: &FlameGraph) -> Option<String> {
+    let whole = |value: f64| format!("{:.0}", value * PER);
+    let line = |Calls { calls, cost, before }: &Calls| match before {
+        Some(before) => format!("{calls} {} {}", whole(*before), whole(*cost)),
+        None => format!("{calls} {}", whole(*cost)),
+    };
+    let lines: Vec<String> = graph.calls.iter().map(line).collect();
+    let mut options = Options::default();
+    options.title = graph.title.clone();
+    options.subtitle = graph.subtitle.clone();
+    options.count_name = format!("{} per {PER:.0} I/Os", graph.what);
+    options.deterministic = true;
+    options.no_sort = false;
+    // As wide as there is room.
+    options.image_width = None;
+    let mut text = Vec::new();
+    flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), &mut text).ok()?;
+    String::from_utf8(text).ok()
+}
+
+/// Text as a part of an address: what ends an attribute or begins a fragment is written in hexadecimal digits.
+fn in_address(text: &str) -> String {
+    let mut address = String::with_capacity(text.len() * 5 / 4);
+    for byte in text.bytes() {
+        match byte {
+            b'%' | b'#' | b'"' | b'\'' | b'<' | b'>' | b'&' | b'\\' | 0..=b' ' | 127.. => {
+                address += &format!("%{byte:02X}");
+            }
+            _ => address.push(char::from(byte)),
+        }
+    }
+    address
 }
 
 /// Labels with their texts.
@@ -291,5 +346,24 @@ mod tests {
             escape("<a href=\"x\" onclick='y'>&\u{1b}\n\u{202e}"),
             "&lt;a href=&quot;x&quot; onclick=&#39;y&#39;&gt;&amp;   "
         );
+    }
+
+    fn graph(calls: &str) -> FlameGraph {
+        let calls = vec![Calls { calls: calls.to_owned(), cost: 5.0, before: None }];
+        FlameGraph { title: "<b>".to_owned(), subtitle: None, what: "cycles".to_owned(), calls }
+    }
+
+    #[test]
+    fn names_cannot_leave_the_picture() {
+        let drawn = flame_graph(&graph("a;\"><script>x</script>"));
+        assert!(drawn.contains("title=\"&lt;b&gt;\""), "{drawn}");
+        assert!(!drawn.contains("<script") && !drawn.contains("\"><script"), "{drawn}");
+        assert_eq!(drawn.matches('"').count(), 10, "{drawn}");
+        assert_eq!(in_address("a b<'\u{e9}#"), "a%20b%3C%27%C3%A9%23");
+    }
+
+    #[test]
+    fn without_calls_nothing_is_drawn() {
+        assert_eq!(flame_graph(&FlameGraph::default()), "");
     }
 }

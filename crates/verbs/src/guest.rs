@@ -4,7 +4,6 @@
 
 pub mod draft;
 pub mod finding;
-mod fold;
 mod functions;
 pub mod measure;
 pub mod page;
@@ -19,10 +18,3 @@ pub use plan::GuestPlan;
 pub use record::GuestRecord;
 pub use study::study;
 pub(crate) use study::{differences, fits, quantities, study_against};
-
-use serde::{Deserialize, Serialize};
-
-/// Instructions that an emulated CPU executed for one I/O, a mean.
-#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct InstructionsPerIo(pub f64);

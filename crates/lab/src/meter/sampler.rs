@@ -7,6 +7,7 @@
 mod processes;
 #[cfg(fuzzing)]
 pub mod processes;
+mod unwinding;
 
 use super::account_windows::Relations;
 use super::tasks::{OwnedTask, Owners};

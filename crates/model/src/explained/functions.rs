@@ -8,12 +8,9 @@ use super::{
 };
 use crate::account::TaskOwner;
 use crate::account::named::account_in_words;
-use crate::meter::Meter;
 use crate::profile::{FEWEST_SAMPLES, Profile, Stack, module_of};
-use crate::record::Mode;
 use crate::slice::{RoundRecord, SliceRecord};
 use crate::stats::PairedRound;
-use crate::unit::Nanos;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -61,11 +58,10 @@ pub(super) struct Sampled {
     stacks: BTreeMap<String, f64>,
 }
 
-/// The times of a slice that were sampled. A profile may cover several windows, of which its snapshot ends the last.
+/// The times of a slice that were sampled.
 fn sampled(slice: &SliceRecord) -> Vec<ReadTime<'_, Profile>> {
     read_times(slice, |before, after| {
-        let read = after.profile.as_deref().filter(|_| before.mode == Mode::Alone(Meter::Sampler))?;
-        let begin = if read.begin_nanos > Nanos(0) { read.begin_nanos } else { before.at_nanos };
+        let (begin, read) = Profile::between(before, after)?;
         Some(ReadTime { before, after, begin, read })
     })
 }
@@ -169,9 +165,11 @@ pub(super) fn changes(parts: &[Part<Name>], confidence: f64) -> Vec<SymbolChange
 mod tests {
     use super::*;
     use crate::account::AccountKind;
+    use crate::meter::Meter;
     use crate::profile::Function;
-    use crate::record::{Execution, IoInterval, Snapshot, Stretch};
+    use crate::record::{Execution, IoInterval, Mode, Snapshot, Stretch};
     use crate::slice::{SliceReading, SliceWork};
+    use crate::unit::Nanos;
 
     /// A round of two cases with these samples in `read` and `copy` for 1000 I/Os.
     fn functions(rounds: &[[[u64; 2]; 2]]) -> Functions {

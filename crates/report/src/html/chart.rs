@@ -1,10 +1,8 @@
 //! Charts as drawings in SVG: two axes, the contents, and tooltips. Colours are classes of the style sheet.
 
 use super::axis::Axis;
-use super::subject;
-use super::{element, escape};
-use crate::document::{Chart, FlameGraph, Mark, Point};
-use crate::flame_graph::svg;
+use super::{element, escape, subject};
+use crate::document::{Chart, Mark, Point};
 use std::fmt::Write;
 
 /// Size of a drawing in units: two units per screen pixel if two charts are next to each other.
@@ -93,40 +91,10 @@ fn draw(chart: &Chart) -> Option<String> {
     Some(svg)
 }
 
-/// An addition to the content security policy, which such a picture inherits. Everything in it is of iotoll or inferno, or escaped.
-pub const POLICY: &str = "; frame-src data:; script-src 'unsafe-inline'";
-
-pub fn flame_graph(graph: &FlameGraph) -> String {
-    let Some(svg) = svg(graph) else { return String::new() };
-    // inferno leaves out calls that are too narrow to be seen, so only it knows the height.
-    let height = svg.split_once("height=\"").and_then(|(_, rest)| rest.split('"').next()?.parse::<f64>().ok());
-    let frame = format!(
-        "<iframe class=\"flame\" title=\"{}\" style=\"height:{}px\" src=\"data:image/svg+xml,{}\"></iframe>",
-        escape(&graph.title),
-        height.unwrap_or(600.0),
-        in_address(&svg)
-    );
-    element("div", "flame", &frame) + "\n"
-}
-
-/// Text as a part of an address: what ends an attribute or begins a fragment is written in hexadecimal digits.
-fn in_address(text: &str) -> String {
-    let mut address = String::with_capacity(text.len() * 5 / 4);
-    for byte in text.bytes() {
-        match byte {
-            b'%' | b'#' | b'"' | b'\'' | b'<' | b'>' | b'&' | b'\\' | 0..=b' ' | 127.. => {
-                address += &format!("%{byte:02X}");
-            }
-            _ => address.push(char::from(byte)),
-        }
-    }
-    address
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::{Axis, Calls, Series};
+    use crate::document::{Axis, Series};
     use crate::number::COUNT;
 
     #[test]
@@ -156,24 +124,5 @@ mod tests {
         let wild = Point::new(0.0, f64::NAN);
         let series = vec![Series { subject: 0, joined: true, dot: 1, points: vec![wild] }];
         assert_eq!(figure(&Chart { series, ..chart }), "");
-    }
-
-    fn graph(calls: &str) -> FlameGraph {
-        let calls = vec![Calls { calls: calls.to_owned(), cost: 5.0, before: None }];
-        FlameGraph { title: "<b>".to_owned(), subtitle: None, what: "cycles".to_owned(), calls }
-    }
-
-    #[test]
-    fn names_cannot_leave_the_picture() {
-        let drawn = flame_graph(&graph("a;\"><script>x</script>"));
-        assert!(drawn.contains("title=\"&lt;b&gt;\""), "{drawn}");
-        assert!(!drawn.contains("<script") && !drawn.contains("\"><script"), "{drawn}");
-        assert_eq!(drawn.matches('"').count(), 10, "{drawn}");
-        assert_eq!(in_address("a b<'\u{e9}#"), "a%20b%3C%27%C3%A9%23");
-    }
-
-    #[test]
-    fn without_calls_nothing_is_drawn() {
-        assert_eq!(flame_graph(&FlameGraph::default()), "");
     }
 }

@@ -3,7 +3,6 @@
 //! This is also the JSON of `guest run`, schema `iotoll.guest/1`: fields are added, never renamed. Instructions are those that
 //! an emulated CPU executed. `change`, `low` and `high` of a change are fractions. `null` means unknown.
 
-use super::InstructionsPerIo;
 use super::plan::{MODULE, OWN_MODULES, Place, Published};
 use super::record::KernelIdentity;
 use model::kind::Head;
@@ -13,6 +12,11 @@ use std::collections::BTreeMap;
 
 /// The unit of every count.
 pub const UNIT: &str = "instructions, emulated";
+
+/// Instructions that an emulated CPU executed for one I/O, a mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct InstructionsPerIo(pub f64);
 
 /// The results of guests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -1,7 +1,6 @@
 //! Record of guests → finding.
 
-use super::InstructionsPerIo;
-use super::finding::{ChangeFinding, GuestFinding, PointFinding, UNIT};
+use super::finding::{ChangeFinding, GuestFinding, InstructionsPerIo, PointFinding, UNIT};
 use super::functions::{functions, moved};
 use super::plan::{GuestPlan, MODULE, Point};
 use super::record::{GuestRecord, Header, Measured};

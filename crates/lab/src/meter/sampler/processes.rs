@@ -1,13 +1,11 @@
 //! The mapped files of processes, by which the stacks of programs are unwound and named.
 
+use super::unwinding::Unwinding;
 use crate::bounded_file::{self, LONGEST_FILE, at_most};
-use crate::elf::{self, Unwinding};
 use crate::guardian::setting_file::shown;
 use crate::names::{Mapping, Program, mapping};
 use crate::proc_files::Stat;
-use framehop::{
-    CacheNative, ExplicitModuleSectionInfo, FrameAddress, MayAllocateDuringUnwind, Module, Unwinder, UnwinderNative,
-};
+use framehop::{CacheNative, FrameAddress, MayAllocateDuringUnwind, Unwinder, UnwinderNative};
 use model::profile::Function;
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -256,7 +254,7 @@ impl Processes {
 
     fn unwinding(&self, file: &MappedFile) -> Result<Option<Arc<Unwinding>>, String> {
         file.contents.fits()?;
-        let unwinding = self.reads(|| Ok(elf::unwinding(&file.contents.bytes()?)))?;
+        let unwinding = self.reads(|| Ok(Unwinding::of(&file.contents.bytes()?)))?;
         if unwinding.as_ref().is_some_and(|unwinding| unwinding.refused) {
             self.refuse(&file.name, "its unwind tables may have no end, so its calls are not followed by them");
         }
@@ -356,10 +354,8 @@ fn rooted(process: u32, path: &str) -> PathBuf {
 
 impl Process {
     fn add(&mut self, files: &[MappedFile], begin: u64, mapping: Mapping, file: Option<usize>) {
-        let module = file.and_then(|file| files.get(file)).and_then(|file| {
-            let unwinding = file.unwinding.as_ref()?;
-            module(&file.name, begin, &mapping, unwinding)
-        });
+        let file_of = file.and_then(|file| files.get(file));
+        let module = file_of.and_then(|file| file.unwinding.as_ref()?.module(&file.name, begin, &mapping));
         // A mapping in place of another one.
         let over = self.mappings.range(..mapping.end).rev().take_while(|(_, (it, _))| it.end > begin);
         let over: Vec<u64> = over.map(|(begin, _)| *begin).collect();
@@ -444,31 +440,6 @@ fn vdso() -> Option<Vec<u8>> {
     let mut bytes = vec![0; usize::try_from(mapping.end - begin).ok()?];
     File::open("/proc/self/mem").ok()?.read_exact_at(&mut bytes, begin).ok()?;
     Some(bytes)
-}
-
-fn module(name: &str, begin: u64, mapping: &Mapping, unwinding: &Unwinding) -> Option<Module<Section>> {
-    // Where the file's address 0 would be. A page may hold the end of one segment and the begin of the next, which is mapped from there.
-    let segment = unwinding.segments.iter().rev().find(|segment| segment.holds_page(mapping.offset))?;
-    let base = begin.wrapping_sub(mapping.offset).wrapping_sub(segment.address.wrapping_sub(segment.offset));
-    let section = |section: &Option<elf::Section>| {
-        (section.as_ref().map(|it| it.addresses.clone()), section.as_ref().map(|it| it.bytes.clone()))
-    };
-    let (text_svma, text) = section(&unwinding.text);
-    let (eh_frame_svma, eh_frame) = section(&unwinding.eh_frame);
-    let (eh_frame_hdr_svma, eh_frame_hdr) = section(&unwinding.eh_frame_hdr);
-    let (_, debug_frame) = section(&unwinding.debug_frame);
-    let sections = ExplicitModuleSectionInfo {
-        base_svma: 0,
-        text_svma,
-        text,
-        eh_frame_svma,
-        eh_frame,
-        eh_frame_hdr_svma,
-        eh_frame_hdr,
-        debug_frame,
-        ..ExplicitModuleSectionInfo::default()
-    };
-    Some(Module::new(name.to_owned(), begin..mapping.end, base, sections))
 }
 
 #[cfg(target_arch = "x86_64")]
