@@ -6,7 +6,6 @@ mod explaining;
 mod page_cache;
 mod placement;
 mod probes;
-pub(crate) mod regimes;
 mod sliced_command;
 pub(crate) mod sweep;
 #[cfg(test)]
@@ -14,8 +13,8 @@ pub(super) mod tests;
 pub(super) mod which_rounds;
 
 use super::finding::{
-    ArmFinding, CasePlan, CellFinding, CompareFinding, Environment, NoiseFloor, NoiseOfMetric, SlicePoint,
-    SweepFinding, TimeNeeded, Unseen,
+    ArmFinding, CasePlan, CellFinding, CompareFinding, Environment, MetricFinding, NoiseFloor, NoiseOfMetric,
+    ProbeComparison, SlicePoint, SweepFinding, TimeNeeded, Unseen,
 };
 use super::record::{CaseLatency, CompareRecord, End, Header, RoundRecord, Schedule};
 use change::{Comparison, Found, Judge, is_target};
@@ -32,11 +31,10 @@ use model::stats::stopping::Goal;
 use model::stats::{Estimate, LogRatio, confidence_of_each, stopping};
 use model::unit::Nanos;
 use model::warning::{Code, gravest_first};
-use regimes::Regimes;
 use sliced_command::Unlike;
 use std::collections::BTreeMap;
 
-use which_rounds::{RoundsOfTheAnswer, WarmUp, measured};
+use which_rounds::{Regimes, RoundsOfTheAnswer, TWO_REGIMES, WarmUp, measured};
 
 /// A single round has no spread, so its change means nothing.
 const FEWEST_ROUNDS: usize = 2;
@@ -158,7 +156,7 @@ pub fn study(record: &CompareRecord) -> CompareFinding {
     finding.head.warnings.extend(placed);
     gravest_first(&mut finding.head.warnings);
     if !counted.answers() {
-        finding.withhold(regimes::TWO_REGIMES);
+        finding.withhold(TWO_REGIMES);
     } else if finding.rounds < FEWEST_ROUNDS {
         finding.withhold("fewer than two rounds were measured");
     }
@@ -169,10 +167,16 @@ pub fn study(record: &CompareRecord) -> CompareFinding {
 impl CompareFinding {
     /// Removes every change and verdict, and everything based on them.
     fn withhold(&mut self, reason: &str) {
-        regimes::withhold(&mut self.cells, reason);
         (self.sweep, self.unseen) = Default::default();
         self.noise_floor = self.noise_floor.take().map(|_| NoiseFloor { metrics: BTreeMap::new() });
-        self.cells.iter_mut().for_each(|cell| cell.cost = DividedCost::default());
+        for cell in &mut self.cells {
+            cell.cost = DividedCost::default();
+            cell.shift.clear();
+            cell.probes.iter_mut().for_each(ProbeComparison::withhold);
+            for found in cell.metrics.values_mut().filter(|found| found.change.is_some()) {
+                *found = MetricFinding::unknown(reason);
+            }
+        }
         self.families = None;
         let explanation = &mut self.explanation;
         (explanation.account_family, explanation.function_family, explanation.event_family) = (None, None, None);
