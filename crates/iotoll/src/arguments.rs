@@ -16,14 +16,13 @@ use model::placement::Place;
 use model::plan::service::ServicePlan;
 use model::probe::Probe;
 use model::record::Meter;
-use report::{Ink, shell};
+use report::Ink;
 use std::ffi::OsString;
 use std::fmt::Display;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
-use verbs::format::PAGE;
-use verbs::{Finding, Format};
+use verbs::Format;
 
 /// The exit statuses of all verbs.
 pub const AFTER_HELP: &str = "Exit status: 0 done, 1 failed, 2 bad usage or bad input, 3 a limit of --fail-on was \
@@ -276,25 +275,6 @@ pub struct Shown {
     /// Colour a table: auto (on a terminal, unless NO_COLOR is set or TERM is dumb), never, always
     #[arg(long, value_name = "auto|never|always", default_value = "auto", hide_possible_values = true)]
     pub color: ColorChoice,
-}
-
-impl Shown {
-    /// Whether the result is one screen, whose last line says where all is saved.
-    pub fn is_glance(self) -> bool {
-        !self.full && self.format == Format::Table
-    }
-
-    /// A finding as it is asked for; `folder` has its record.
-    pub fn render(self, finding: &dyn Finding, ink: Ink, columns: usize, folder: Option<&Path>) -> String {
-        if !self.is_glance() {
-            return self.format.render(finding, ink, columns);
-        }
-        let rest = match folder.map(|folder| shell::quoted(&folder.display().to_string())) {
-            Some(folder) => format!("The rest: iotoll report --full {folder}, or {PAGE} there"),
-            None => "The rest: --full".to_owned(),
-        };
-        self.format.glance(finding, ink, columns, &rest)
-    }
 }
 
 /// How results are printed and saved.

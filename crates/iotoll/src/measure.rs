@@ -20,7 +20,7 @@ use model::origin::CommandLine;
 use model::plan::service::{Names, Service, ServicePlan, resolve};
 use model::record::{Outcome, Record, Source};
 use model::stored::Stored;
-use report::Ink;
+use report::{Ink, shell, text};
 use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -325,6 +325,25 @@ impl Services {
 /// Reserves an address for each service.
 pub fn addresses(plans: &[ServicePlan]) -> anyhow::Result<Addresses> {
     Ok(Addresses::choose(plans.iter().map(|plan| plan.name.as_str()))?)
+}
+
+impl Shown {
+    /// Whether the result is one screen, whose last line says where all is saved.
+    fn is_glance(self) -> bool {
+        !self.full && self.format == Format::Table
+    }
+
+    /// A finding as it is asked for; `folder` has its record.
+    fn render(self, finding: &dyn Finding, ink: Ink, columns: usize, folder: Option<&Path>) -> String {
+        if !self.is_glance() {
+            return self.format.render(finding, ink, columns);
+        }
+        let rest = match folder.map(|folder| shell::quoted(&folder.display().to_string())) {
+            Some(folder) => format!("The rest: iotoll report --full {folder}, or {PAGE} there"),
+            None => "The rest: --full".to_owned(),
+        };
+        text::glance(&finding.document(), ink, columns, &rest)
+    }
 }
 
 /// Prints a finding on standard output; `folder` has its record.

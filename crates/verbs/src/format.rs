@@ -116,14 +116,6 @@ impl Format {
         }
     }
 
-    /// A finding as it is read first: a table is one screen, whose last line `rest` says where all others are.
-    pub fn glance(self, finding: &dyn Finding, ink: Ink, columns: usize, rest: &str) -> String {
-        match self {
-            Self::Table => text::glance(&finding.document(), ink, columns, rest),
-            _ => self.render(finding, ink, columns),
-        }
-    }
-
     /// Whether it is one of fio's, in which only a run of iotoll's own engines can be shown.
     pub fn is_of_fio(self) -> bool {
         matches!(self.row().render, Render::Fio(_))
@@ -203,7 +195,7 @@ mod tests {
             for name in names.split(' ') {
                 let text = match Format::all().find(|known| known.name() == format) {
                     Some(format) => format.render(&*findings[name], Ink::Plain, columns),
-                    None => Format::Table.glance(&*findings[name], Ink::Plain, columns, "The rest: --full"),
+                    None => text::glance(&findings[name].document(), Ink::Plain, columns, "The rest: --full"),
                 };
                 insta::assert_snapshot!(format!("{name}_as_{format}_at_{columns}"), text);
             }
@@ -214,7 +206,7 @@ mod tests {
     fn one_screen_of_every_kind_is_shorter_and_says_where_the_rest_is() {
         for (name, finding) in examples::measured() {
             for columns in [60, 80, 200, 100] {
-                let glance = Format::Table.glance(&*finding, Ink::Plain, columns, "The rest: --full");
+                let glance = text::glance(&finding.document(), Ink::Plain, columns, "The rest: --full");
                 let all = Format::Table.render(&*finding, Ink::Plain, columns);
                 assert_eq!(fits_closely(&glance, columns), Ok(()), "{name}");
                 assert!(!glance.contains("\n\n\n"), "{name}: {glance}");

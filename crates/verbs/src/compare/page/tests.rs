@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Format;
-use report::Ink;
+use report::{Ink, text};
 
 fn terminal(finding: &CompareFinding, ink: Ink, columns: usize) -> String {
     Format::Table.render(finding, ink, columns)
@@ -10,7 +10,7 @@ fn terminal(finding: &CompareFinding, ink: Ink, columns: usize) -> String {
 
 #[test]
 fn a_comparison_of_one_cell_is_one_screen() {
-    let glance = |finding: &CompareFinding| Format::Table.glance(finding, Ink::Plain, 100, "The rest: --full");
+    let glance = |finding: &CompareFinding| text::glance(&document(finding), Ink::Plain, 100, "The rest: --full");
     let all = || fixture::all().into_iter().filter(|(_, finding)| finding.cells.len() == 1);
     for (name, finding) in all() {
         let text = glance(&finding);

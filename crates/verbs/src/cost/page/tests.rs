@@ -5,7 +5,7 @@ use crate::Format;
 use model::finding::Figure;
 use model::stats::Estimate;
 use model::warning::{Code, Warning};
-use report::Ink;
+use report::{Ink, text};
 
 fn terminal(finding: &RunFinding, ink: Ink, columns: usize) -> String {
     Format::Table.render(finding, ink, columns)
@@ -16,7 +16,7 @@ fn sheet(finding: &RunFinding) -> String {
 }
 
 fn glance(finding: &RunFinding) -> String {
-    Format::Table.glance(finding, Ink::Plain, 100, "The rest: --full")
+    text::glance(&document(finding), Ink::Plain, 100, "The rest: --full")
 }
 
 #[test]
