@@ -19,7 +19,7 @@ use crate::slice::rounds::{Choice, MeasuredSlices};
 use crate::slice::{RoundRecord, Rounds, SliceReading, SliceRecord, is_uncounted};
 use crate::stats::evidence::arms;
 use crate::stats::{Estimate, Neighbours, Pair, PairedRound, confidence_of_each, difference, ratio_of_sums};
-use crate::study::windows::io_seconds;
+use crate::study::work::io_seconds;
 use crate::unit::Nanos;
 use accounts::Explaining;
 use events::CountedEvents;

@@ -8,7 +8,9 @@ use crate::experiment::{Metric, WorkCounter};
 use crate::record::{
     Direction, Execution, Host, JobRecord, Latency, Meter, MeterStatus, Mode, Snapshot, Stretch, TaskOwner, TaskTimes,
 };
-use crate::study::windows::{self, Columns, Window, io_seconds, part_of_steal_in, steal_taken_off, window};
+use crate::study::steal::{Columns, part_of_steal_in};
+use crate::study::windows::{self, Window, steal_taken_off, window};
+use crate::study::work::{self, io_seconds};
 use crate::study::{Context, page_cache};
 use crate::unit::Bytes;
 use std::collections::BTreeMap;
@@ -206,7 +208,7 @@ fn measured(slice: &SliceRecord, meter: Option<Meter>, readings: &SliceReadings)
                 gross_cycles,
                 stolen_cycles: meter.map_or(0.0, |meter| steal_taken_off(execution, meter, context)),
                 capacity_seconds,
-                switches: windows::switches(execution),
+                switches: work::switches(execution),
                 thread_cycles: execution.own_nanos().map(|nanos| nanos.seconds() * context.clock.0),
                 latency_nanos: reported_mean(execution),
                 read_bytes: page_cache::file_reads(execution),
