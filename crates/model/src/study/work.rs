@@ -125,7 +125,7 @@ impl Work {
 }
 
 /// A sum over jobs; `None` if it is 0, because the value is then unknown.
-pub(super) fn total<'a>(jobs: impl Iterator<Item = &'a JobRecord>, of: impl Fn(&JobRecord) -> u64) -> Option<u64> {
+pub(crate) fn total<'a>(jobs: impl Iterator<Item = &'a JobRecord>, of: impl Fn(&JobRecord) -> u64) -> Option<u64> {
     Some(jobs.map(of).fold(0, u64::saturating_add)).filter(|total| *total > 0)
 }
 
