@@ -2,8 +2,7 @@
 
 use crate::guest::GuestFinding;
 use crate::guest::finding::{ChangeFinding, FunctionFinding, PointFinding, axis};
-use crate::pages::change::Change;
-use crate::pages::words as compare;
+use crate::pages::words::{self as compare, Change};
 use model::elided_list::distinct;
 use model::stats::Estimate;
 use report::document::{Block, Body, Cell, Column, Draw, Fact, Note, Raw, Scale, Span, Table, Tone};
