@@ -26,7 +26,6 @@ use crate::finding::{
 };
 use crate::kind::{Envelope, Extent, Head, Kind, Misplaced, Recorded};
 use crate::limit::{self, AtPlace, Limit, Quantity};
-use crate::meter::{BusyTime, WorkloadThreads};
 use crate::plan::JobPlan;
 use crate::record::lines::{self, Line};
 use crate::record::{Execution, Host, IoInterval, JobRecord, Meter, MeterStatus, Mode, PhaseRecord, Record, Source};
@@ -37,7 +36,7 @@ use crate::unit::{Hertz, Nanos};
 use accounts::Total;
 use caveats::below_own_threads;
 use std::collections::{BTreeMap, BTreeSet};
-use windows::{BackgroundRates, Cost, Per, Rate, per_work, windows};
+use windows::{BackgroundRates, BusyTime, Cost, Per, Rate, WorkloadThreads, per_work, windows};
 use work::Work;
 
 impl Recorded for Record {
@@ -532,9 +531,8 @@ fn thread_cycles_per_io(executions: &[Execution], ios: Option<u64>, rates: &Back
     let in_windows = cost(executions, Meter::Thread, Per::Io, rates).map(|cost| cost.net);
     in_windows.filter(|own| own.value > 0.0).or_else(|| {
         let nanos: Nanos = executions.iter().map(Execution::own_nanos).sum::<Option<Nanos>>()?;
-        let ios = ios.filter(|ios| *ios > 0)?;
-        let cycles = BusyTime::<WorkloadThreads>::from_nanos(nanos.as_f64()).cycles(rates.context.clock).count();
-        Some(Estimate::bare(cycles / ios as f64))
+        let own = BusyTime::<WorkloadThreads>::from_nanos(nanos.as_f64()).cycles(rates.context.clock);
+        own.per(ios?).map(Estimate::bare)
     })
 }
 

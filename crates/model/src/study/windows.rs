@@ -2,6 +2,11 @@
 //!
 //! A [`Window`] has busy cycles, capacity, and the work done; a [`Rate`] is the same without the workload. A [`Cost`] is the ratio over windows, with
 //! its interval. All such figures of a run use this estimator.
+//!
+//! CPU time and cycles have their scope in the type, which excludes two published mistakes with "cycles per I/O". A busy time has a scope
+//! ([`WholeMachine`], [`WorkloadThreads`]), so the utilisation of one core cannot be used for a machine. And [`Capacity`], CPUs × wall
+//! time, cannot be divided by I/Os: what a machine could have spent is not what an I/O costs. Only subtracting an idle
+//! time gives a cost.
 
 use super::caveats::NEVER_IDLE;
 use super::steal::{Columns, Watched, part_of_steal_in};
@@ -9,12 +14,13 @@ use super::work::{io_seconds, total};
 use super::{Context, accounts};
 use crate::account::named::ByAccount;
 use crate::finding::{Background, BackgroundTask, Figure};
-use crate::meter::{BusyTime, Counts, Cycles, Meter, WholeMachine, WorkloadThreads};
+use crate::meter::{Counts, Meter};
 use crate::record::{Done, Execution, IoInterval, JobRecord, Mode, Snapshot, Stretch, TaskOwner};
 use crate::stats::estimate::{CONFIDENCE, half_width};
 use crate::stats::{Dominant, Estimate, Neighbours, Pair, Uncertainty, dominant, ratio_of_sums};
-use crate::unit::Nanos;
+use crate::unit::{Hertz, Nanos};
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 
 /// Maximum number of groups of windows for an interval: neighbouring windows are not independent, groups of them nearly
 /// are.
@@ -147,7 +153,11 @@ pub(crate) fn window(before: &Snapshot, after: &Snapshot, meter: Meter, context:
     if after.at_nanos <= before.at_nanos {
         return None;
     }
-    let (capacity, counted) = after.counts.get(meter)?.since(before.counts.get(meter)?)?;
+    // Two readings of a different number of CPUs have nothing in between.
+    let earlier = before.counts.get(meter)?;
+    let count = after.counts.get(meter).filter(|count| count.cpus == earlier.cpus)?;
+    let capacity = Capacity::of(count.cpus, count.at_nanos.since(earlier.at_nanos));
+    let counted = count.total.saturating_sub(earlier.total);
     let own = after.own_nanos.since(before.own_nanos);
     let cycles = match meter.descriptor().counts {
         Counts::IdleTime => capacity.minus_idle(Nanos(counted) + own).cycles(context.clock).count(),
@@ -160,6 +170,81 @@ pub(crate) fn window(before: &Snapshot, after: &Snapshot, meter: Meter, context:
     let done = done_between(before, after);
     let (begin, end) = (before.at_nanos, after.at_nanos);
     Some(Window { begin, end, measured: end.since(begin), cycles, capacity_seconds: capacity.cpu_seconds(), done })
+}
+
+/// Scope: every CPU, whoever used it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WholeMachine;
+
+/// Scope: the threads of the workload, without what others did for them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WorkloadThreads;
+
+/// The time that a machine can spend in a window: the sum over CPUs of the window's length on that CPU.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Capacity {
+    nanos: f64,
+}
+
+impl Capacity {
+    /// `cpus` CPUs for `wall`.
+    pub fn of(cpus: u32, wall: Nanos) -> Self {
+        Self { nanos: f64::from(cpus) * wall.as_f64() }
+    }
+
+    /// The time of the whole machine that was not idle, including what the hypervisor stole while a CPU was busy. A
+    /// clock that ran a little ahead can make it negative. It is not clipped, because the sum over windows corrects
+    /// that.
+    pub fn minus_idle(self, idle: Nanos) -> BusyTime<WholeMachine> {
+        BusyTime::from_nanos(self.nanos - idle.as_f64())
+    }
+
+    pub fn cpu_seconds(self) -> f64 {
+        self.nanos / 1e9
+    }
+}
+
+/// CPU time used within a scope.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BusyTime<S> {
+    nanos: f64,
+    scope: PhantomData<S>,
+}
+
+impl<S> BusyTime<S> {
+    /// From nanoseconds of CPU time of this scope.
+    pub fn from_nanos(nanos: f64) -> Self {
+        Self { nanos, scope: PhantomData }
+    }
+
+    /// Reference cycles: TSC Hz × CPU time.
+    pub fn cycles(self, clock: Hertz) -> Cycles<S> {
+        Cycles { count: self.nanos * clock.0 / 1e9, scope: PhantomData }
+    }
+}
+
+/// Cycles used within a scope.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cycles<S> {
+    count: f64,
+    scope: PhantomData<S>,
+}
+
+impl<S> Cycles<S> {
+    /// From a hardware counter of this scope.
+    pub fn counted(count: f64) -> Self {
+        Self { count, scope: PhantomData }
+    }
+
+    /// Number of cycles.
+    pub fn count(self) -> f64 {
+        self.count
+    }
+
+    /// Cycles per I/O or byte; `None` if `work` is 0.
+    pub fn per(self, work: u64) -> Option<f64> {
+        (work > 0).then(|| self.count / work as f64)
+    }
 }
 
 /// The windows of a counter that snapshots have, within `interval` if given. `between` tells how much it grew.
@@ -466,3 +551,6 @@ pub(super) fn switches(executions: &[Execution], rates: &BackgroundRates) -> Fig
     };
     Figure { estimate: Some(net), why_not: reason.map(|reason| reason + &own) }
 }
+
+#[cfg(test)]
+mod tests;
