@@ -277,6 +277,13 @@ pub struct Shown {
     pub color: ColorChoice,
 }
 
+impl Shown {
+    /// Whether the result is one screen, whose last line says where all is saved.
+    pub fn is_glance(self) -> bool {
+        !self.full && self.format == Format::Table
+    }
+}
+
 /// How results are printed and saved.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Result")]

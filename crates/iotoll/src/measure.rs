@@ -20,15 +20,15 @@ use model::origin::CommandLine;
 use model::plan::service::{Names, Service, ServicePlan, resolve};
 use model::record::{Outcome, Record, Source};
 use model::stored::Stored;
-use report::{Ink, shell, text};
+use report::{Ink, html, shell, text};
 use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Weak};
 use std::time::{SystemTime, UNIX_EPOCH};
+use verbs::Finding;
 use verbs::format::PAGE;
-use verbs::{Finding, Format};
 
 /// What differs between the verbs that measure.
 pub struct Measurement<'a, R: Recorded> {
@@ -327,29 +327,22 @@ pub fn addresses(plans: &[ServicePlan]) -> anyhow::Result<Addresses> {
     Ok(Addresses::choose(plans.iter().map(|plan| plan.name.as_str()))?)
 }
 
-impl Shown {
-    /// Whether the result is one screen, whose last line says where all is saved.
-    fn is_glance(self) -> bool {
-        !self.full && self.format == Format::Table
-    }
-
-    /// A finding as it is asked for; `folder` has its record.
-    fn render(self, finding: &dyn Finding, ink: Ink, columns: usize, folder: Option<&Path>) -> String {
-        if !self.is_glance() {
-            return self.format.render(finding, ink, columns);
-        }
-        let rest = match folder.map(|folder| shell::quoted(&folder.display().to_string())) {
-            Some(folder) => format!("The rest: iotoll report --full {folder}, or {PAGE} there"),
-            None => "The rest: --full".to_owned(),
-        };
-        text::glance(&finding.document(), ink, columns, &rest)
-    }
-}
-
 /// Prints a finding on standard output; `folder` has its record.
 pub fn print(finding: &dyn Finding, shown: Shown, folder: Option<&Path>) -> anyhow::Result<()> {
     let ink = ink(shown.color, std::io::stdout().is_terminal(), &|name| std::env::var_os(name));
-    write(&shown.render(finding, ink, columns(), folder))
+    write(&text_of(finding, shown, ink, columns(), folder))
+}
+
+/// A finding as it is asked for: one screen, whose last line says where all the rest is, or all of it.
+fn text_of(finding: &dyn Finding, shown: Shown, ink: Ink, columns: usize, folder: Option<&Path>) -> String {
+    if !shown.is_glance() {
+        return shown.format.render(finding, ink, columns);
+    }
+    let rest = match folder.map(|folder| shell::quoted(&folder.display().to_string())) {
+        Some(folder) => format!("The rest: iotoll report --full {folder}, or {PAGE} there"),
+        None => "The rest: --full".to_owned(),
+    };
+    text::glance(&finding.document(), ink, columns, &rest)
 }
 
 /// Writes text to standard output. A closed pipe (`iotoll … | head`) is not an error and does not change the exit code.
@@ -398,7 +391,7 @@ impl Results {
             return print(finding, self.shown, folder);
         };
         let ink = ink(self.shown.color, false, &|name| std::env::var_os(name));
-        let text = self.shown.render(finding, ink, COLUMNS, folder);
+        let text = text_of(finding, self.shown, ink, COLUMNS, folder);
         // A device or a pipe has no contents to replace.
         let is_file = file.metadata().is_ok_and(|data| data.is_file());
         let emptied = if is_file { file.set_len(0) } else { Ok(()) };
@@ -487,7 +480,7 @@ fn spare_page(folder: &Path) -> anyhow::Result<()> {
 
 /// Writes the report beside the record in `folder`.
 pub fn write_page(folder: &Path, finding: &dyn Finding) -> anyhow::Result<()> {
-    let (path, page) = (folder.join(PAGE), Format::Html.render(finding, Ink::Plain, 0));
+    let (path, page) = (folder.join(PAGE), html::html(&finding.document()));
     let written = lab::store::create_afresh(&path).and_then(|mut file| file.write_all(page.as_bytes()));
     Ok(written.map_err(|error| {
         // Half a page is none.
