@@ -5,13 +5,14 @@ pub(crate) mod against_stored;
 pub mod caveats;
 pub(crate) mod events;
 mod job;
-mod net;
 pub(crate) mod page_cache;
 pub mod placement;
 pub mod probes;
 pub mod regimes;
 mod series;
-pub mod windows;
+pub(crate) mod steal;
+pub(crate) mod windows;
+pub mod work;
 
 use crate::account::BUSY_OTHERS;
 use crate::account::named::others_of;
@@ -24,7 +25,6 @@ use crate::finding::{
 };
 use crate::kind::{Envelope, Extent, Head, Kind, Misplaced, Recorded};
 use crate::limit::{self, AtPlace, Limit, Quantity};
-use crate::meter::{BusyTime, WorkloadThreads};
 use crate::plan::JobPlan;
 use crate::profile;
 use crate::record::lines::{self, Line};
@@ -35,9 +35,9 @@ use crate::stored::machine::Machine;
 use crate::unit::{Hertz, Nanos};
 use accounts::Total;
 use caveats::below_own_threads;
-use net::{BackgroundRates, Cost, Per, Rate, Work, per_work};
 use std::collections::{BTreeMap, BTreeSet};
-use windows::windows;
+use windows::{BackgroundRates, BusyTime, Cost, Per, Rate, WorkloadThreads, per_work, windows};
+use work::Work;
 
 impl Recorded for Record {
     const KIND: Kind = Kind {
@@ -297,7 +297,7 @@ fn phase_finding(
     let of_threads = of_threads.and_then(|(_, costs)| costs.ok()?.per_io);
     let net = per_io.map(|cost| cost.net);
     let thread = thread_cycles_per_io(executions, work.ios, rates);
-    let switches = net::switches(executions, rates);
+    let switches = windows::switches(executions, rates);
     let cycles_outside_io = outside(executions, headline, rates);
     let busy_cpus = |cycles_per_second: f64| cycles_per_second / rates.context.clock.0;
     let an_execution = work.wall_seconds / executions.len().max(1) as f64;
@@ -325,7 +325,7 @@ fn phase_finding(
         (Metric::ContextSwitchesPerIo, switches),
         (Metric::ThreadCyclesPerIo, told(thread)),
         (Metric::Cycles, told(per_second.map(|cost| cost.net.scaled(an_execution)))),
-        (Metric::Seconds, told(net::seconds(executions))),
+        (Metric::Seconds, told(work::seconds(executions))),
     ];
     let functions = profile::study(executions, &accounts, net);
     let basis = per_io.or(per_second);
@@ -531,9 +531,8 @@ fn thread_cycles_per_io(executions: &[Execution], ios: Option<u64>, rates: &Back
     let in_windows = cost(executions, Meter::Thread, Per::Io, rates).map(|cost| cost.net);
     in_windows.filter(|own| own.value > 0.0).or_else(|| {
         let nanos: Nanos = executions.iter().map(Execution::own_nanos).sum::<Option<Nanos>>()?;
-        let ios = ios.filter(|ios| *ios > 0)?;
-        let cycles = BusyTime::<WorkloadThreads>::from_nanos(nanos.as_f64()).cycles(rates.context.clock).count();
-        Some(Estimate::bare(cycles / ios as f64))
+        let own = BusyTime::<WorkloadThreads>::from_nanos(nanos.as_f64()).cycles(rates.context.clock);
+        own.per(ios?).map(Estimate::bare)
     })
 }
 
@@ -541,7 +540,7 @@ fn thread_cycles_per_io(executions: &[Execution], ios: Option<u64>, rates: &Back
 fn threads_on_cpu(executions: &[Execution], wall_seconds: f64) -> Option<f64> {
     let jobs = || executions.iter().flat_map(|execution| &execution.jobs);
     let threads = jobs().count() as f64 / executions.len().max(1) as f64;
-    let nanos = match windows::own_in_interval(executions) {
+    let nanos = match work::own_in_interval(executions) {
         Some(own) => own.nanos,
         None => jobs().map(|job| job.thread_nanos).sum::<Option<Nanos>>()?.as_f64(),
     };

@@ -3,8 +3,7 @@
 //! The input is the common mode of each round. A step causes a caveat, but does not affect the paired verdict, in which
 //! it cancels.
 
-use super::estimate::two_sided_p;
-use super::ratio::Pair;
+use super::estimate::{Pair, two_sided_p};
 
 /// Smaller steps are not reported.
 const LEAST_STEP: f64 = 0.1;

@@ -5,9 +5,8 @@
 //! Between two sizes the costs of an I/O are straight lines, as those of [`cost_line`](super::curves::cost_line) are.
 
 use super::basics::holm;
-use super::estimate::{CONFIDENCE, Estimate, student_t};
-use super::evidence::{Evidence, Good};
-use super::ratio::{LogRatio, Pair, PairedRound, Resolution, arms, log_ratio, log_with_influences, with_influences};
+use super::estimate::{CONFIDENCE, Estimate, Pair, student_t, with_influences};
+use super::evidence::{Evidence, Good, LogRatio, PairedRound, Resolution, arms, log_ratio, log_with_influences};
 use serde::{Deserialize, Serialize};
 
 /// A value on the axis, positive, and its rounds. Round r of every point belongs to the same complete block.

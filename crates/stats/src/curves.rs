@@ -6,8 +6,7 @@
 //! moment) changes them by a factor; without weights, the largest place alone would determine the curve.
 
 use super::basics::jackknife;
-use super::estimate::Estimate;
-use super::ratio::Pair;
+use super::estimate::{Estimate, Pair};
 
 /// A place on an axis, and its rounds.
 pub type Place = (f64, Vec<Pair>);

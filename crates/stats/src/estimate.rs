@@ -1,7 +1,8 @@
 //! A value with its confidence interval, and how far it may be off: its standard error, what that is based on, and how skewed the estimate is.
 //!
 //! The input is the residuals (influences) of units, whose mean is 0. The result gives intervals and p-values, and can
-//! be combined with that of an independent estimate. All intervals of means and ratios of sums come from here.
+//! be combined with that of an independent estimate. All intervals of means and ratios of sums come from here,
+//! and so does the estimator of costs, a ratio of sums over windows, rounds or executions.
 //!
 //! Readings of one run follow each other in time, so neighbours resemble each other, and their mean is known worse than
 //! their number suggests. With residuals in the order of time, the result has the factor by which the variance of their mean exceeds that of
@@ -388,6 +389,130 @@ pub(super) fn lag_one(residuals: &[f64], means: usize, neighbours: Neighbours) -
         return Serial::NONE;
     }
     Serial { correlation, growth: (1.0 + correlation) / (1.0 - correlation), is_evident }
+}
+
+/// Numerator and denominator of one unit (a window, a round, an execution), for example cycles and I/Os.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pair {
+    pub numerator: f64,
+    pub denominator: f64,
+}
+
+impl Pair {
+    /// The sum of units.
+    pub fn sum(units: impl Iterator<Item = Self>) -> Self {
+        let add = |sum: Self, unit: Self| Self {
+            numerator: sum.numerator + unit.numerator,
+            denominator: sum.denominator + unit.denominator,
+        };
+        units.fold(Self { numerator: 0.0, denominator: 0.0 }, add)
+    }
+
+    pub fn ratio(self) -> f64 {
+        self.numerator / self.denominator
+    }
+}
+
+/// A ratio of sums, with the uncertainty from the spread of the units.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ratio {
+    /// Σ numerator / Σ denominator.
+    pub value: f64,
+    /// How far it may be off, in the unit of the value; `None` with fewer than two units.
+    pub error: Option<Uncertainty>,
+    pub units: usize,
+    /// The correlation of neighbouring units, where it is evident. The error is larger for it.
+    pub correlation: Option<f64>,
+}
+
+impl Ratio {
+    /// The value with its 95 % interval.
+    pub fn estimate(&self) -> Estimate {
+        Estimate::around(self.value, self.error.as_ref(), CONFIDENCE)
+    }
+}
+
+/// Σn / Σd. The standard error is that of the classical ratio estimator (Cochran, Sampling Techniques, 3rd ed., § 6.4):
+/// residuals e = n − r·d, se = sqrt(R/(R−1) · Σe²) / Σd, grown by the correlation of `neighbours` ([`serial()`]), and
+/// skewed as the residuals are. Units may have different lengths, as windows do, and are weighted by their work. `None` if
+/// Σd is not positive.
+pub fn ratio_of_sums(pairs: &[Pair], neighbours: Neighbours) -> Option<Ratio> {
+    let (value, influences) = with_influences(pairs)?;
+    let lengths: Vec<f64> = pairs.iter().map(|pair| pair.denominator).collect();
+    let (error, correlation) = Uncertainty::of_mean(&influences, &lengths, neighbours).unzip();
+    Some(Ratio { value, error, units: pairs.len(), correlation: correlation.flatten() })
+}
+
+/// Σn / Σd, and the influence of each unit on it; their sum is 0. `None` if Σd is not positive.
+pub(super) fn with_influences(pairs: &[Pair]) -> Option<(f64, Vec<f64>)> {
+    let sum = Pair::sum(pairs.iter().copied());
+    if sum.denominator.is_nan() || sum.denominator <= 0.0 || !sum.numerator.is_finite() {
+        return None;
+    }
+    let value = sum.ratio();
+    let per_unit = pairs.len() as f64 / sum.denominator;
+    let influence = |pair: &Pair| (pair.numerator - value * pair.denominator) * per_unit;
+    Some((value, pairs.iter().map(influence).collect()))
+}
+
+/// Whether a cost `net` of a background is more than the background's error explains, per capacity, round by round; `None` if its sum is
+/// unknown.
+///
+/// A cost of less has no ratio to another: its interval contains 0 (Fieller, 1954). The error of a net cost is at most that of its own spread,
+/// which a load that varies has too, and at most √2 times that of the background `alone`, which a drift has too: it is subtracted from what ran
+/// beside the same background. So the smaller of the two counts.
+pub fn exceeds_background(net: &[Pair], alone: &[Pair]) -> Option<bool> {
+    let net = ratio_of_sums(net, Neighbours::Independent)?;
+    let reach = |ratio: Ratio| ratio.error?.times_t(0.5 + CONFIDENCE / 2.0);
+    let (own, alone) = (reach(net), ratio_of_sums(alone, Neighbours::Independent).and_then(reach));
+    // One round has no error, and no interval.
+    Some(net.value > own.zip(alone).map_or(0.0, |(own, alone)| own.min(2f64.sqrt() * alone)))
+}
+
+/// The one unit that carries a large part of a sum.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Dominant {
+    /// Its place among the units.
+    pub place: usize,
+    /// Its part of the sum, as a fraction.
+    pub part: f64,
+    /// Whether that sum is the denominator.
+    pub of_denominator: bool,
+}
+
+/// Smallest part of a sum that one unit must have to be named.
+const DOMINANT_PART: f64 = 0.25;
+/// Largest part of a sum that units below 0 may take away: net costs near 0 are noise.
+const MOST_NOISE: f64 = 0.1;
+/// How many times its part of the other sum that must be.
+const DOMINANT_EXCESS: f64 = 3.0;
+
+/// The unit with a quarter of a sum or more, and three times as much as the other sum explains; `None` if there is none. A
+/// mean that rests on one unit is known only as well as the frequency of such units, which one of them hardly tells.
+pub fn dominant(pairs: &[Pair]) -> Option<Dominant> {
+    let swapped: Vec<Pair> =
+        pairs.iter().map(|pair| Pair { numerator: pair.denominator, denominator: pair.numerator }).collect();
+    let found = [(pairs, false), (&swapped, true)].into_iter().filter_map(|(pairs, of_denominator)| {
+        let (place, part) = dominant_numerator(pairs)?;
+        Some(Dominant { place, part, of_denominator })
+    });
+    found.max_by(|one, other| one.part.total_cmp(&other.part))
+}
+
+fn dominant_numerator(pairs: &[Pair]) -> Option<(usize, f64)> {
+    let Pair { numerator: numerators, denominator: denominators } = Pair::sum(pairs.iter().copied());
+    if pairs.len() < 2 || numerators <= 0.0 || denominators <= 0.0 {
+        return None;
+    }
+    // A sum of which noise takes away a part is not carried by what remains.
+    let taken_away = |of: fn(&Pair) -> f64| -pairs.iter().map(|pair| of(pair).min(0.0)).sum::<f64>();
+    let noise = |of: fn(&Pair) -> f64, sum: f64| taken_away(of) > MOST_NOISE * sum;
+    if noise(|pair| pair.numerator, numerators) || noise(|pair| pair.denominator, denominators) {
+        return None;
+    }
+    let (place, largest) = pairs.iter().enumerate().max_by(|(_, a), (_, b)| a.numerator.total_cmp(&b.numerator))?;
+    let (part, work) = (largest.numerator / numerators, largest.denominator / denominators);
+    (part >= DOMINANT_PART && part >= DOMINANT_EXCESS * work).then_some((place, part.min(1.0)))
 }
 
 #[cfg(test)]

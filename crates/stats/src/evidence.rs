@@ -1,7 +1,9 @@
-//! What a comparison found about one metric, the difference of two costs, and the verdict on them.
+//! What a comparison found about one metric, and the verdict on it.
+//!
+//! The estimator of comparisons is the ratio of a rate or cost of the candidate to that of the baseline. Its input is rounds with both arms, its
+//! result the logarithm of the ratio, or the difference of two costs, with a standard error from the spread of the rounds.
 
-use super::estimate::{Estimate, Neighbours, Uncertainty};
-use super::ratio::{PairedRound, arms, lengths, with_influences};
+use super::estimate::{Estimate, Neighbours, Pair, Uncertainty, with_influences};
 use serde::{Deserialize, Serialize};
 
 /// What tells the change of a metric: a ratio of sums, one value for each round, or a percentile of latency.
@@ -84,8 +86,151 @@ pub fn verdict(change: &Estimate, margin: f64, good: Good) -> Verdict {
     }
 }
 
-/// A difference that is a smaller part of the two ratios is a rounding error of their sums.
+/// A smaller θ, or difference as a part of both ratios, is a rounding error of their sums: 60 rounds of f64 sums have an error of about 1e-14.
 const RESOLUTION: f64 = 1e-12;
+
+/// Both arms of one round, measured side by side: a numerator (cycles, I/Os) and a denominator (I/Os, seconds) each.
+///
+/// The numerator of a single round may be 0 or negative, for example net cycles after subtracting the background.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PairedRound {
+    /// The arm that the candidate is compared with.
+    pub baseline: Pair,
+    /// The arm that is judged.
+    pub candidate: Pair,
+}
+
+impl PairedRound {
+    /// The round with its arms exchanged.
+    pub fn swapped(self) -> Self {
+        Self { baseline: self.candidate, candidate: self.baseline }
+    }
+}
+
+/// The logarithm of candidate ÷ baseline, with its uncertainty.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LogRatio {
+    /// θ = ln(candidate ÷ baseline): 0.01 is about +1 %.
+    pub theta: f64,
+    /// How far θ may be off; `None` with fewer than two units.
+    pub error: Option<Uncertainty>,
+    /// Independent units that the error is based on: rounds, or groups of rounds.
+    pub units: usize,
+    /// The correlation of consecutive rounds, if it is evident; the error contains it.
+    pub correlation: Option<f64>,
+}
+
+/// The smallest steps of the readings of an arm: what a single reading may be off without showing it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Resolution {
+    /// Of the numerator, in its unit: 1 for a count.
+    pub numerator: f64,
+    pub denominator: f64,
+    /// Readings of each in a round: two for each slice.
+    pub readings: f64,
+}
+
+/// θ = ln[(Σn_B/Σd_B)/(Σn_A/Σd_A)] over R rounds, A the baseline and B the candidate.
+///
+/// The standard error is that of the rounds' influences on θ (the delta method for a ratio of sums; Cochran, Sampling
+/// Techniques, 3rd ed., § 6.4), which sum to 0: z_r = R·(n_Br/Σn_B − d_Br/Σd_B − n_Ar/Σn_A + d_Ar/Σd_A), se = sd(z)/√R.
+/// What both arms of a round share cancels in its z, so drift from round to round does not count as error. The error
+/// grows if consecutive rounds are evidently correlated, and is at least what the `steps` of the readings leave open.
+/// `None` if one of the four sums is not positive.
+pub fn log_ratio(rounds: &[PairedRound], steps: Resolution) -> Option<LogRatio> {
+    let (theta, influences) = log_with_influences(rounds)?;
+    let least = unresolved(rounds, steps);
+    let found = Uncertainty::of_mean(&influences, &lengths(rounds), Neighbours::Independent);
+    Some(LogRatio {
+        theta,
+        error: found.map(|(error, _)| error.at_least(least)),
+        units: rounds.len(),
+        correlation: found.and_then(|(_, correlation)| correlation),
+    })
+}
+
+/// The standard error of θ that the steps of the readings cause: each reading is off by up to half a step, with a variance
+/// of a twelfth of its square.
+fn unresolved(rounds: &[PairedRound], steps: Resolution) -> f64 {
+    let readings = steps.readings * rounds.len() as f64;
+    let parts = arms(rounds)
+        .map(|arm| Pair::sum(arm.into_iter()))
+        .map(|sum| (steps.numerator / sum.numerator).powi(2) + (steps.denominator / sum.denominator).powi(2));
+    (readings / 12.0 * parts.iter().sum::<f64>()).sqrt()
+}
+
+/// The rounds of the baseline, and those of the candidate.
+pub fn arms(rounds: &[PairedRound]) -> [Vec<Pair>; 2] {
+    let (baselines, candidates) = rounds.iter().map(|round| (round.baseline, round.candidate)).unzip();
+    [baselines, candidates]
+}
+
+/// θ, and z_r of each round: θ without round r is about θ − z_r/(R − 1). `None` unless all four sums are positive.
+pub(super) fn log_with_influences(rounds: &[PairedRound]) -> Option<(f64, Vec<f64>)> {
+    let [baselines, candidates] = arms(rounds);
+    let (one, of_one) = with_influences(&baselines).filter(|(value, _)| *value > 0.0)?;
+    let (other, of_other) = with_influences(&candidates).filter(|(value, _)| *value > 0.0)?;
+    let theta = (other / one).ln();
+    let influences = of_other.iter().zip(&of_one).map(|(theirs, ours)| theirs / other - ours / one).collect();
+    theta.is_finite().then_some((theta, influences))
+}
+
+/// How long each round is: the mean of its parts of both arms' work.
+pub(super) fn lengths(rounds: &[PairedRound]) -> Vec<f64> {
+    let [baseline, candidate] = arms(rounds).map(|arm| Pair::sum(arm.into_iter()).denominator);
+    rounds.iter().map(|r| r.baseline.denominator / baseline + r.candidate.denominator / candidate).collect()
+}
+
+impl LogRatio {
+    /// The mean of independent values of ln(candidate ÷ baseline), one for each unit; `None` without units.
+    pub fn of_units(logs: &[f64]) -> Option<Self> {
+        let theta = logs.iter().sum::<f64>() / logs.len() as f64;
+        let influences: Vec<f64> = logs.iter().map(|log| log - theta).collect();
+        let found = Uncertainty::of_mean(&influences, &vec![1.0; logs.len()], Neighbours::Independent);
+        theta.is_finite().then(|| Self {
+            theta,
+            error: found.map(|(error, _)| error),
+            units: logs.len(),
+            correlation: found.and_then(|(_, correlation)| correlation),
+        })
+    }
+
+    /// Half of the width of the interval of this confidence, which the stopping rule uses; at least t(0.98)·se, slightly more
+    /// than half the width of a 95 % interval: an experiment stops when its estimated error is small, and the true error is
+    /// then slightly larger.
+    pub fn stopping_half_width(&self, confidence: f64) -> Option<f64> {
+        Some(self.half_width(confidence)?.max(self.error?.times_t(0.98)?))
+    }
+}
+
+impl Evidence for LogRatio {
+    /// exp(θ − …) − 1 to exp(θ + …) − 1.
+    fn change(&self, confidence: f64) -> Estimate {
+        Estimate::around(self.theta, self.error.as_ref(), confidence).map(f64::exp_m1)
+    }
+
+    fn p_value(&self) -> Option<f64> {
+        let error = self.error?;
+        if self.theta.abs() <= RESOLUTION { Some(1.0) } else { error.p_value(self.theta) }
+    }
+
+    /// Half of the width and t(0.8)·se.
+    fn mde80(&self, confidence: f64) -> Option<f64> {
+        Some(self.half_width(confidence)? + self.error?.times_t(0.8)?)
+    }
+
+    fn half_width(&self, confidence: f64) -> Option<f64> {
+        self.error?.half_width(confidence)
+    }
+
+    fn units(&self) -> (usize, Option<f64>) {
+        (self.units, self.correlation)
+    }
+
+    fn excludes_zero(&self, confidence: f64) -> bool {
+        self.theta.abs() > RESOLUTION && self.change(confidence).contains(0.0) == Some(false)
+    }
+}
 
 /// Candidate minus baseline.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -136,133 +281,4 @@ impl Difference {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::estimate::CONFIDENCE;
-    use crate::ratio::Pair;
-    use proptest::prelude::*;
-
-    const MARGIN: f64 = 0.03;
-
-    fn change(low: f64, high: f64) -> Estimate {
-        Estimate { value: (low + high) / 2.0, low: Some(low), high: Some(high) }
-    }
-
-    fn of(low: f64, high: f64, good: Good) -> Verdict {
-        verdict(&change(low, high), MARGIN, good)
-    }
-
-    #[test]
-    fn each_word_for_a_metric_of_which_more_is_better() {
-        for (low, high, expected) in [
-            (0.031, 0.05, Verdict::Better),
-            (-0.05, -0.031, Verdict::Worse),
-            (0.001, 0.029, Verdict::NoDifference),
-            (-0.02, 0.02, Verdict::NoDifference),
-            (0.001, 0.031, Verdict::BetterMaybeSmall),
-            (-0.031, -0.001, Verdict::WorseMaybeSmall),
-            (-0.001, 0.031, Verdict::Inconclusive),
-            (-0.2, 0.2, Verdict::Inconclusive),
-        ] {
-            assert_eq!(of(low, high, Good::Higher), expected, "[{low}, {high}]");
-        }
-    }
-
-    #[test]
-    fn a_cost_is_better_when_it_is_lower() {
-        assert_eq!(of(0.04, 0.05, Good::Lower), Verdict::Worse);
-        assert_eq!(of(-0.05, -0.04, Good::Lower), Verdict::Better);
-        assert_eq!(of(-0.05, -0.01, Good::Lower), Verdict::BetterMaybeSmall);
-    }
-
-    #[test]
-    fn no_interval_decides_nothing() {
-        assert_eq!(verdict(&Estimate::bare(0.7), MARGIN, Good::Higher), Verdict::Inconclusive);
-    }
-
-    #[test]
-    fn the_words_in_json() {
-        let words = [
-            (Verdict::Better, "\"better\""),
-            (Verdict::Worse, "\"worse\""),
-            (Verdict::BetterMaybeSmall, "\"better_maybe_small\""),
-            (Verdict::WorseMaybeSmall, "\"worse_maybe_small\""),
-            (Verdict::NoDifference, "\"no_difference\""),
-            (Verdict::Inconclusive, "\"inconclusive\""),
-        ];
-        for (verdict, word) in words {
-            assert_eq!(serde_json::to_string(&verdict).unwrap(), word);
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn turning_the_metric_round_turns_the_verdict_round(low in -0.2f64..0.2, width in 0.0f64..0.2) {
-            let (up, down) = (of(low, low + width, Good::Higher), of(-low - width, -low, Good::Lower));
-            prop_assert_eq!(up, down);
-        }
-    }
-
-    fn rounds(values: &[[f64; 4]]) -> Vec<PairedRound> {
-        let pair = |numerator, denominator| Pair { numerator, denominator };
-        let round = |&[n, d, m, e]: &[f64; 4]| PairedRound { baseline: pair(n, d), candidate: pair(m, e) };
-        values.iter().map(round).collect()
-    }
-
-    /// Worked by hand: 6 − 4 = 2, influences 0.5, 0, −0.5, se = sqrt(0.5/2/3).
-    #[test]
-    fn golden() {
-        let found = difference(&rounds(&[[4.0, 1.0, 6.5, 1.0], [4.0, 1.0, 6.0, 1.0], [4.0, 1.0, 5.5, 1.0]])).unwrap();
-        assert_eq!((found.value, found.units), (2.0, 3));
-        assert!((found.error.unwrap().standard_error - (0.5f64 / 2.0 / 3.0).sqrt()).abs() < 1e-12);
-        assert!(found.excludes_zero(CONFIDENCE));
-    }
-
-    #[test]
-    fn what_both_arms_share_is_no_error() {
-        let found = difference(&rounds(&[[10.0, 1.0, 13.0, 1.0], [90.0, 1.0, 93.0, 1.0], [40.0, 1.0, 43.0, 1.0]]));
-        assert!(found.unwrap().error.unwrap().standard_error < 1e-9);
-    }
-
-    #[test]
-    fn a_part_may_be_absent_in_an_arm() {
-        let found = difference(&rounds(&[[0.0, 1.0, 3.0, 1.0], [0.0, 1.0, 4.0, 1.0], [0.0, 2.0, 5.0, 2.0]])).unwrap();
-        assert_eq!(found.value, 3.0);
-        assert_eq!(difference(&rounds(&[[0.0, 0.0, 3.0, 1.0]])), None);
-        assert!(difference(&rounds(&[[1.0, 1.0, 3.0, 1.0]])).unwrap().error.is_none());
-    }
-
-    #[test]
-    fn rounding_is_no_difference() {
-        let same = [[0.1 + 0.2, 3.0, 0.3, 3.0]; 4];
-        assert!(!difference(&rounds(&same)).unwrap().excludes_zero(CONFIDENCE));
-    }
-
-    #[test]
-    fn two_measurements_contradict_each_other_beyond_their_errors() {
-        let of = |level: f64| difference(&rounds(&[[1.0, 1.0, level + 0.1, 1.0], [1.0, 1.0, level - 0.1, 1.0]]));
-        let of = |level| {
-            let error = Uncertainty::new(1.0, 20.0);
-            Difference { error: Some(error), ..of(level).unwrap() }
-        };
-        // 2.02 × √2 is 2.86.
-        assert_eq!(of(5.0).contradicts(&of(7.8), CONFIDENCE), Some(false));
-        assert_eq!(of(5.0).contradicts(&of(7.9), CONFIDENCE), Some(true));
-        let bare = Difference { error: None, ..of(5.0) };
-        assert_eq!(of(5.0).contradicts(&bare, CONFIDENCE), None);
-    }
-
-    proptest! {
-        #[test]
-        fn exchanged_arms_give_the_opposite(
-            values in proptest::collection::vec([0.0f64..1e6, 2e5f64..5e5, 0.0f64..1e6, 2e5f64..5e5], 2..20),
-        ) {
-            let rounds = rounds(&values);
-            let back: Vec<PairedRound> = rounds.iter().map(|round| round.swapped()).collect();
-            let (one, other) = (difference(&rounds).unwrap(), difference(&back).unwrap());
-            prop_assert_eq!(one.value, -other.value);
-            let (one, other) = (one.error.unwrap().standard_error, other.error.unwrap().standard_error);
-            prop_assert!((one - other).abs() <= 1e-9 * one.max(1e-9));
-        }
-    }
-}
+mod tests;

@@ -9,7 +9,6 @@ pub mod estimate;
 pub mod evidence;
 pub mod histogram;
 pub mod percentile;
-pub mod ratio;
 pub mod regimes;
 pub mod series;
 pub mod steady;
@@ -22,12 +21,14 @@ pub use change_points::{Change, change_points};
 pub use common_shift::{CommonShift, common_shift};
 pub use crossover::{Between, Crossover, Winner, crossover};
 pub use curves::{CostLine, Scalability, cost_line, scalability};
-pub use estimate::{Estimate, Neighbours, Serial, Uncertainty, confidence_of_each, serial};
-pub use evidence::{Difference, Evidence, Good, Verdict, difference, verdict};
-pub use percentile::{LatencyRound, NotEnough, PercentileShift, percentile};
-pub use ratio::{
-    Dominant, LogRatio, Pair, PairedRound, Ratio, Resolution, dominant, exceeds_background, log_ratio, ratio_of_sums,
+pub use estimate::{
+    Dominant, Estimate, Neighbours, Pair, Ratio, Serial, Uncertainty, confidence_of_each, dominant, exceeds_background,
+    ratio_of_sums, serial,
 };
+pub use evidence::{
+    Difference, Evidence, Good, LogRatio, PairedRound, Resolution, Verdict, difference, log_ratio, verdict,
+};
+pub use percentile::{LatencyRound, NotEnough, PercentileShift, percentile};
 pub use regimes::regimes;
 pub use steady::{Steady, steady};
 pub use stopping::{FEWEST_ROUNDS, precise_enough, seconds_to_decide, wanted_half_width};

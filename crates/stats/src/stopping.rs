@@ -7,8 +7,7 @@
 //! not. So an experiment does not end with "no difference" before it has enough rounds to have seen such a state.
 
 use super::estimate::CONFIDENCE;
-use super::evidence::{Evidence, Good, Verdict, verdict};
-use super::ratio::LogRatio;
+use super::evidence::{Evidence, Good, LogRatio, Verdict, verdict};
 
 /// Minimum number of rounds to judge precision, because the spread of fewer is unreliable.
 pub const FEWEST_ROUNDS: usize = 10;

@@ -5,7 +5,7 @@
 //! with the ratio of sums, the shape of the distribution changed, not each I/O.
 
 use super::estimate::{CONFIDENCE, Estimate};
-use super::ratio::PairedRound;
+use super::evidence::PairedRound;
 use statrs::distribution::{ContinuousCDF, Normal};
 
 /// The signed-rank distribution is computed exactly up to this number of rounds. Beyond, its normal approximation cuts

@@ -3,8 +3,7 @@
 //! The input is the rounds of one arm in each session. Nothing cancels as it does within a round, so the interval
 //! covers the variation within each session, but no differences between the sessions.
 
-use super::estimate::{Estimate, Neighbours, Uncertainty};
-use super::ratio::{Pair, ratio_of_sums};
+use super::estimate::{Estimate, Neighbours, Pair, Uncertainty, ratio_of_sums};
 
 /// As for the windows of a run: neighbouring rounds are not independent, groups of them nearly are.
 const GROUPS: usize = 20;

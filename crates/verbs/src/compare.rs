@@ -10,8 +10,8 @@ pub mod study;
 
 pub use finding::CompareFinding;
 pub use record::{CompareRecord, RoundRecord, SliceRecord};
-pub use study::regimes::TWO_REGIMES;
 pub use study::study;
+pub use study::which_rounds::TWO_REGIMES;
 
 #[cfg(test)]
 mod stored_files;

@@ -1,6 +1,5 @@
 //! What the pages of several verbs show, an idea each.
 
-pub mod change;
 pub mod conditions;
 pub mod explained;
 pub mod limits;

@@ -6,8 +6,8 @@
 
 use super::argument;
 use anyhow::Context;
+use model::stats::Pair;
 use model::stats::curves::{Place, scalability};
-use model::stats::ratio::Pair;
 use serde_json::json;
 use std::sync::{Barrier, Mutex};
 use std::time::{Duration, Instant};

@@ -1,17 +1,302 @@
-//! What was measured in slices and executions, summed by case and round.
+//! What was measured in slices and executions: work, cycles, switches, latency, summed by case and round. It is the input of their statistics.
 //!
 //! The sums grow while the experiment is measured, because it ends when it is precise enough.
 
 use super::command::{self, CommandScale, Commands, is_uncounted};
-use super::{Measured, Round, RoundRecord, Rounds, SliceReading, SliceRecord};
+use super::steal::{SliceReadings, stolen};
+use super::{RoundRecord, SliceReading, SliceRecord, execution};
+use crate::experiment::metric::Term;
 use crate::experiment::{Metric, WorkCounter};
-use crate::record::{
-    Direction, Execution, Host, JobRecord, Latency, Meter, MeterStatus, Mode, Snapshot, Stretch, TaskOwner, TaskTimes,
-};
-use crate::study::windows::{self, Columns, Window, io_seconds, part_of_steal_in, steal_taken_off, window};
-use crate::study::{Context, page_cache};
+use crate::record::{Host, Meter, MeterStatus, Snapshot};
+use crate::stats::{LogRatio, Pair, PairedRound, Resolution, exceeds_background, log_ratio};
+use crate::study::Context;
+use crate::study::caveats::NEVER_IDLE;
+use crate::study::windows::window;
 use crate::unit::Bytes;
 use std::collections::BTreeMap;
+
+/// What was measured of one case between two instants, or the sum of several such times. A value that could not be read is `None`, and makes
+/// the sum unknown.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Measured {
+    /// Number of slices or executions.
+    pub count: f64,
+    /// Total duration of executions, including time without I/O. Not used for slices, whose length is fixed.
+    pub whole_seconds: Option<f64>,
+    pub whole_cycles: Option<f64>,
+    pub whole_capacity_seconds: Option<f64>,
+    pub seconds: f64,
+    pub ios: Option<f64>,
+    pub bytes: Option<f64>,
+    /// Cycles of the whole machine, including the background.
+    pub gross_cycles: Option<f64>,
+    /// Cycles that were subtracted because the hypervisor may have stolen them.
+    pub stolen_cycles: f64,
+    /// Seconds of CPU time that the machine had.
+    pub capacity_seconds: f64,
+    pub switches: Option<f64>,
+    pub thread_cycles: Option<f64>,
+    pub latency_nanos: Option<f64>,
+    pub read_bytes: Option<f64>,
+    /// Bytes that storage read for the case.
+    pub storage_read: Option<f64>,
+    /// Percentiles reported by a foreign program: percent and nanoseconds.
+    pub reported: Vec<(f64, f64)>,
+}
+
+impl Measured {
+    /// Adds another time.
+    pub fn add(&mut self, other: &Self) {
+        // The first slice defines what is known; a later one without a value makes it unknown.
+        let add = |sum: &mut Option<f64>, more: Option<f64>, first: bool| {
+            *sum = if first { more } else { (*sum).zip(more).map(|(sum, more)| sum + more) };
+        };
+        let first = self.count == 0.0;
+        self.count += other.count;
+        self.seconds += other.seconds;
+        self.capacity_seconds += other.capacity_seconds;
+        add(&mut self.whole_seconds, other.whole_seconds, first);
+        add(&mut self.whole_cycles, other.whole_cycles, first);
+        add(&mut self.whole_capacity_seconds, other.whole_capacity_seconds, first);
+        add(&mut self.ios, other.ios, first);
+        add(&mut self.bytes, other.bytes, first);
+        add(&mut self.gross_cycles, other.gross_cycles, first);
+        self.stolen_cycles += other.stolen_cycles;
+        add(&mut self.switches, other.switches, first);
+        add(&mut self.thread_cycles, other.thread_cycles, first);
+        add(&mut self.latency_nanos, other.latency_nanos, first);
+        add(&mut self.read_bytes, other.read_bytes, first);
+        add(&mut self.storage_read, other.storage_read, first);
+        if first {
+            self.reported.clone_from(&other.reported);
+        }
+    }
+}
+
+/// Every case of a comparison once.
+#[derive(Clone, Debug, Default)]
+pub struct Round {
+    /// By case.
+    pub cases: Vec<Measured>,
+    /// The idle machine.
+    pub background: Measured,
+    /// Stolen CPU time, and the CPU time over which it was measured, which is longer than the I/O of commands.
+    pub stolen: (f64, f64),
+}
+
+impl Round {
+    /// Cycles of a case, net of the background.
+    pub fn net_cycles(&self, case: usize) -> Option<f64> {
+        let sums = self.cases.get(case)?;
+        Some(sums.gross_cycles? - self.background_rate()? * sums.capacity_seconds)
+    }
+
+    /// Cycles of the idle machine per second of CPU time.
+    fn background_rate(&self) -> Option<f64> {
+        let background = &self.background;
+        let capacity = background.capacity_seconds;
+        (capacity > 0.0).then_some(background.gross_cycles? / capacity)
+    }
+
+    /// Not clipped at 0, as in the study of a run, because a sum over rounds would be biased.
+    fn net_switches(&self, case: usize) -> Option<f64> {
+        let sums = self.cases.get(case)?;
+        let background = &self.background;
+        let rate = match background.switches {
+            Some(switches) if background.seconds > 0.0 => switches / background.seconds,
+            _ => return None,
+        };
+        Some(sums.switches? - rate * sums.seconds)
+    }
+
+    /// How much of it a case has in this round.
+    fn amount(&self, term: Term, case: usize) -> Option<f64> {
+        let sums = self.cases.get(case)?;
+        match term {
+            Term::Cycles => self.net_cycles(case),
+            Term::WholeCycles => Some(sums.whole_cycles? - self.background_rate()? * sums.whole_capacity_seconds?),
+            Term::ThreadCycles => sums.thread_cycles,
+            Term::Switches => self.net_switches(case),
+            Term::Latency => sums.latency_nanos,
+            Term::Ios => sums.ios,
+            Term::Bytes => sums.bytes,
+            Term::Time => Some(sums.seconds),
+            Term::WholeTime => sums.whole_seconds,
+            Term::Executions => Some(sums.count),
+        }
+    }
+
+    /// Numerator and denominator of a metric in this round; `None` for a percentile.
+    pub fn pair(&self, metric: Metric, case: usize) -> Option<Pair> {
+        let [numerator, denominator] = metric.counts().map(|term| self.amount(term, case));
+        Some(Pair { numerator: numerator?, denominator: denominator? }).filter(|_| metric.percent().is_none())
+    }
+}
+
+/// All rounds so far.
+#[derive(Clone, Debug)]
+pub struct Rounds {
+    cases: usize,
+    context: Context,
+    /// The meter of the cycles.
+    pub meter: Option<Meter>,
+    pub rounds: Vec<Round>,
+}
+
+impl Rounds {
+    /// Without this many at the beginning.
+    pub fn after(&self, rounds: usize) -> Self {
+        Self { rounds: self.rounds.get(rounds..).unwrap_or_default().to_vec(), ..*self }
+    }
+
+    /// Whether the machine was never idle without the workload in a round: what remains of a cost there is rounding.
+    pub fn is_unseen(&self, round: &Round) -> bool {
+        // Core cycles are not a fraction of time.
+        let is_time = self.meter.is_some_and(Meter::counts_time);
+        is_time && round.background_rate().is_some_and(|rate| rate / self.context.clock.0 > NEVER_IDLE)
+    }
+
+    /// The rounds that show a metric, with their places.
+    pub fn showing(&self, metric: Metric) -> impl Iterator<Item = (usize, &Round)> {
+        let shows = move |round: &Round| !metric.is_of_whole_machine() || !self.is_unseen(round);
+        self.rounds.iter().enumerate().filter(move |(_, round)| shows(round))
+    }
+
+    /// How busy the machine was without the workload, if no cost is known for that reason: fewer than half of the rounds, or than two,
+    /// show one.
+    pub fn never_idle(&self) -> Option<f64> {
+        let (shown, all) = (self.showing(Metric::CyclesPerIo).count(), self.rounds.len());
+        self.background_fraction().filter(|_| shown < all && (shown < 2 || shown * 2 < all))
+    }
+
+    /// Both cases of a comparison in every round that shows the metric.
+    pub fn paired(&self, metric: Metric, baseline: usize, candidate: usize) -> Option<Vec<PairedRound>> {
+        let both = self.pairs(metric, baseline)?.into_iter().zip(self.pairs(metric, candidate)?);
+        Some(both.map(|(baseline, candidate)| PairedRound { baseline, candidate }).collect())
+    }
+
+    /// The change of a metric between two cases; `None` if it is unknown, or the cost of one lies within the error of its background.
+    pub fn change(&self, metric: Metric, baseline: usize, candidate: usize) -> Option<LogRatio> {
+        let change = log_ratio(&self.paired(metric, baseline, candidate)?, self.steps(metric, candidate))?;
+        [baseline, candidate].iter().all(|case| self.stands_out(metric, *case) != Some(false)).then_some(change)
+    }
+
+    /// Whether the cost of a case exceeds the error of its background; `None` for other metrics.
+    fn stands_out(&self, metric: Metric, case: usize) -> Option<bool> {
+        let of_round = |round: &Round| {
+            let (sums, alone) = (round.cases.get(case)?, &round.background);
+            let capacity = if metric == Metric::Cycles { sums.whole_capacity_seconds? } else { sums.capacity_seconds };
+            let net = Pair { numerator: round.pair(metric, case)?.numerator, denominator: capacity };
+            Some((net, Pair { numerator: alone.gross_cycles?, denominator: alone.capacity_seconds }))
+        };
+        let rounds = metric.is_of_whole_machine().then(|| self.showing(metric))?;
+        let (net, alone): (Vec<Pair>, Vec<Pair>) =
+            rounds.map(|(_, round)| of_round(round)).collect::<Option<Vec<_>>>()?.into_iter().unzip();
+        exceeds_background(&net, &alone)
+    }
+
+    /// The smallest steps of a metric's readings of a case.
+    pub fn steps(&self, metric: Metric, case: usize) -> Resolution {
+        const NANOSECOND: f64 = 1e-9;
+        let first = self.rounds.first().and_then(|round| round.cases.get(case));
+        let slices = first.map_or(1.0, |sums| sums.count.max(1.0));
+        // Idle time is read on each CPU.
+        let nanoseconds = self.meter.map_or(0.0, |meter| meter.resolution_nanos()) * (self.context.cpus as f64).sqrt();
+        let cycles = nanoseconds * NANOSECOND * self.context.clock.0;
+        // Bytes come in whole I/Os.
+        let bytes = first.and_then(|sums| Some(sums.bytes? / sums.ios.filter(|ios| *ios > 0.0)?)).unwrap_or(1.0);
+        let step = |term| match term {
+            _ if metric.percent().is_some() => 0.0,
+            Term::Cycles | Term::WholeCycles => cycles,
+            Term::ThreadCycles => NANOSECOND * self.context.clock.0,
+            Term::Switches | Term::Latency | Term::Ios => 1.0,
+            Term::Bytes => bytes,
+            Term::Executions => 0.0,
+            Term::Time | Term::WholeTime => NANOSECOND,
+        };
+        let [numerator, denominator] = metric.counts().map(step);
+        Resolution { numerator, denominator, readings: 2.0 * slices }
+    }
+
+    /// One case in every round that shows the metric; `None` if one of these lacks it, or they are too few.
+    pub fn pairs(&self, metric: Metric, case: usize) -> Option<Vec<Pair>> {
+        if metric.is_of_whole_machine() && self.never_idle().is_some() {
+            return None;
+        }
+        self.showing(metric).map(|(_, round)| round.pair(metric, case)).collect()
+    }
+
+    /// Busy fraction of the machine without the workload.
+    pub fn background_fraction(&self) -> Option<f64> {
+        let cycles: Option<f64> = self.rounds.iter().map(|round| round.background.gross_cycles).sum();
+        let capacity: f64 = self.rounds.iter().map(|round| round.background.capacity_seconds).sum();
+        (capacity > 0.0).then_some(cycles? / capacity / self.context.clock.0)
+    }
+
+    /// Net cycles of a case in all rounds; `None` where unknown.
+    pub fn net_cycles(&self, case: usize) -> Option<f64> {
+        self.rounds.iter().map(|round| round.net_cycles(case)).sum()
+    }
+
+    /// Cycles of a case's own threads in all rounds; `None` where unknown.
+    pub fn thread_cycles(&self, case: usize) -> Option<f64> {
+        self.rounds.iter().filter_map(|round| round.cases.get(case)).map(|sums| sums.thread_cycles).sum()
+    }
+
+    /// The clock of cycles, in Hz.
+    pub fn clock(&self) -> f64 {
+        self.context.clock.0
+    }
+
+    /// How busy the machine was while a case ran.
+    pub fn load(&self, case: usize) -> Option<CaseLoad> {
+        let sums = || self.rounds.iter().filter_map(|round| round.cases.get(case));
+        let gross: Option<f64> = sums().map(|sums| sums.gross_cycles).sum();
+        let capacity: f64 = sums().map(|sums| sums.capacity_seconds).sum();
+        let own = self.thread_cycles(case);
+        let (gross, net) = (gross?, self.net_cycles(case)?);
+        // Stolen time was not available to anyone.
+        let had = capacity * self.context.clock.0 * (1.0 - self.steal_fraction().unwrap_or(0.0));
+        (had > 0.0).then(|| CaseLoad {
+            busy: gross / had,
+            background: if net > 0.0 { (gross - net) / net } else { f64::INFINITY },
+            own: own.filter(|own| *own > 0.0).map(|own| own / net.max(0.0)),
+        })
+    }
+
+    pub fn cases(&self) -> usize {
+        self.cases
+    }
+
+    /// The largest fraction of a case's cycles that was subtracted because the hypervisor may have stolen them.
+    pub fn most_left_out(&self) -> f64 {
+        let part = |case: usize| {
+            let sums = || self.rounds.iter().filter_map(|round| round.cases.get(case));
+            let stolen: f64 = sums().map(|sums| sums.stolen_cycles).sum();
+            let all = stolen + sums().filter_map(|sums| sums.gross_cycles).sum::<f64>();
+            if all > 0.0 { stolen / all } else { 0.0 }
+        };
+        (0..self.cases).map(part).fold(0.0, f64::max)
+    }
+
+    /// Stolen time as a fraction of the capacity.
+    pub fn steal_fraction(&self) -> Option<f64> {
+        let stolen: f64 = self.rounds.iter().map(|round| round.stolen.0).sum();
+        let watched: f64 = self.rounds.iter().map(|round| round.stolen.1).sum();
+        (watched > 0.0).then_some(stolen / watched)
+    }
+}
+
+/// How busy the machine was while a case ran.
+#[derive(Clone, Copy, Debug)]
+pub struct CaseLoad {
+    /// Busy fraction of the available CPU time.
+    pub busy: f64,
+    /// The subtracted background, as a fraction of the net cost; infinite if nothing remains.
+    pub background: f64,
+    /// The cost of the case's own threads, as a fraction of the net cost; infinite if nothing remains.
+    pub own: Option<f64>,
+}
 
 /// How the meter of the cycles is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +314,6 @@ pub struct MeasuredSlices {
     pub rounds: Rounds,
     /// How to read the slices of each case, by round.
     readings: Vec<BTreeMap<usize, SliceReadings>>,
-    context: Context,
     choice: Choice,
     counter: Option<WorkCounter>,
 }
@@ -48,8 +332,8 @@ impl MeasuredSlices {
             Choice::AllRounds => first_that_reads(rounds, &context),
             Choice::FirstRound => None,
         };
-        let empty = Rounds::new(cases, context, meter);
-        let mut measured = Self { rounds: empty, readings: Vec::new(), context, choice, counter: counter.cloned() };
+        let empty = Rounds { cases, context, meter, rounds: Vec::new() };
+        let mut measured = Self { rounds: empty, readings: Vec::new(), choice, counter: counter.cloned() };
         rounds.iter().for_each(|round| measured.add(round));
         measured
     }
@@ -57,20 +341,19 @@ impl MeasuredSlices {
     /// Without this many rounds at the beginning.
     pub fn after(&self, rounds: usize) -> Self {
         let readings = self.readings.get(rounds..).unwrap_or_default().to_vec();
-        let (context, choice, counter) = (self.context, self.choice, self.counter.clone());
-        Self { rounds: self.rounds.after(rounds), readings, context, choice, counter }
+        Self { rounds: self.rounds.after(rounds), readings, counter: self.counter.clone(), ..*self }
     }
 
     /// Adds a complete round.
     pub fn add(&mut self, round: &RoundRecord) {
         if self.choice == Choice::FirstRound && self.rounds.rounds.is_empty() {
-            self.rounds.meter = first_that_reads(std::slice::from_ref(round), &self.context);
+            self.rounds.meter = first_that_reads(std::slice::from_ref(round), &self.rounds.context);
         }
-        let mut sums = Round { cases: vec![Measured::default(); self.rounds.cases()], ..Round::default() };
+        let mut sums = Round { cases: vec![Measured::default(); self.rounds.cases], ..Round::default() };
         let mut readings = BTreeMap::new();
         let meter = self.rounds.meter;
         let commands = Commands { counter: self.counter.as_ref(), totals: &round.commands };
-        let by_case = SliceReadings::by_case(&round.slices, commands, meter, &self.context);
+        let by_case = SliceReadings::by_case(&round.slices, commands, meter, &self.rounds.context);
         for slice in round.slices.iter().filter(|slice| !is_uncounted(slice)) {
             let by_case = by_case.get(&slice.case).copied().unwrap_or_else(|| self.unknown_readings());
             let read = measured(slice, meter, &by_case);
@@ -91,7 +374,7 @@ impl MeasuredSlices {
     }
 
     fn unknown_readings(&self) -> SliceReadings {
-        SliceReadings { context: self.context, kept: 1.0, scale: CommandScale::default() }
+        SliceReadings { context: self.rounds.context, kept: 1.0, scale: CommandScale::default() }
     }
 
     /// One slice, net of the background of its round.
@@ -194,25 +477,7 @@ fn measured(slice: &SliceRecord, meter: Option<Meter>, readings: &SliceReadings)
             ..of_slice()
         },
         SliceReading::Execution(execution) => {
-            let whole = meter.and_then(|meter| whole(execution, meter, context));
-            Measured {
-                count: 1.0,
-                whole_seconds: whole_seconds(execution),
-                whole_cycles: whole.map(|(cycles, _)| cycles),
-                whole_capacity_seconds: whole.map(|(_, capacity)| capacity),
-                seconds: io_seconds(execution),
-                ios: total(execution, JobRecord::ios),
-                bytes: total(execution, |job| job.bytes().0),
-                gross_cycles,
-                stolen_cycles: meter.map_or(0.0, |meter| steal_taken_off(execution, meter, context)),
-                capacity_seconds,
-                switches: windows::switches(execution),
-                thread_cycles: execution.own_nanos().map(|nanos| nanos.seconds() * context.clock.0),
-                latency_nanos: reported_mean(execution),
-                read_bytes: page_cache::file_reads(execution),
-                storage_read: page_cache::from_storage(execution),
-                reported: reported_percentiles(execution),
-            }
+            Measured { gross_cycles, capacity_seconds, ..execution::measured(execution, meter, context) }
         }
     }
 }
@@ -222,252 +487,14 @@ fn switches(before: &Snapshot, after: &Snapshot) -> Option<f64> {
     Some(after.context_switches.saturating_sub(before.context_switches) as f64)
 }
 
-fn total(execution: &Execution, of: fn(&JobRecord) -> u64) -> Option<f64> {
-    let total: u64 = execution.jobs.iter().map(of).fold(0, u64::saturating_add);
-    (total > 0).then_some(total as f64)
-}
-
-fn reported_mean(execution: &Execution) -> Option<f64> {
-    let mut sum = 0.0;
-    for direction in active(execution) {
-        let Latency::Reported { mean_nanos, .. } = direction.latency else { return None };
-        sum += mean_nanos * direction.ios as f64;
-    }
-    (sum > 0.0).then_some(sum)
-}
-
-/// Percentiles of several jobs or directions cannot be pooled, so the result is then empty.
-fn reported_percentiles(execution: &Execution) -> Vec<(f64, f64)> {
-    match active(execution).collect::<Vec<_>>().as_slice() {
-        [only] => match &only.latency {
-            Latency::Reported { percentiles, .. } => {
-                percentiles.iter().map(|(percent, nanos)| (*percent, nanos.as_f64())).collect()
-            }
-            Latency::None | Latency::Ticks(_) => Vec::new(),
-        },
-        _ => Vec::new(),
-    }
-}
-
-/// The directions of all jobs in which I/Os were done.
-fn active(execution: &Execution) -> impl Iterator<Item = &Direction> {
-    execution.jobs.iter().flat_map(JobRecord::directions).filter(|direction| direction.ios > 0)
-}
-
-/// Stolen CPU seconds, and the CPU seconds between the two readings.
-fn stolen(slice: &SliceRecord, cpus: f64) -> (f64, f64) {
-    let ends = match &slice.reading {
-        SliceReading::Slice { .. } | SliceReading::Command { .. } => slice.reading.ends(),
-        SliceReading::Execution(Execution { stretch: Stretch { snapshots, .. }, .. }) => {
-            let measured = |snapshot: &&Snapshot| snapshot.mode != Mode::Gap;
-            snapshots.iter().find(measured).zip(snapshots.last())
-        }
-    };
-    let read = ends.and_then(|(before, after)| {
-        let (first, last) = (before.system.as_ref()?, after.system.as_ref()?);
-        let watched = after.at_nanos.since(before.at_nanos).seconds() * cpus;
-        Some((last.steal_nanos.since(first.steal_nanos).seconds(), watched))
-    });
-    read.unwrap_or((0.0, 0.0))
-}
-
-/// Common properties of the slices of one case in a round.
-#[derive(Clone, Copy, Debug)]
-struct SliceReadings {
-    /// The CPUs of the machine, which may differ between rounds.
-    pub context: Context,
-    /// The fraction of busy time that remains after subtracting steal. Steal is counted in ticks of 10 ms, which is too
-    /// coarse for a slice, but not for a round.
-    pub kept: f64,
-    /// What a count of a sliced command is worth.
-    pub scale: CommandScale,
-}
-
-impl SliceReadings {
-    /// For each case, and for the idle machine (`None`).
-    pub fn by_case(
-        slices: &[SliceRecord],
-        commands: Commands,
-        meter: Option<Meter>,
-        context: &Context,
-    ) -> BTreeMap<Option<usize>, Self> {
-        let context = Context { cpus: cpus(slices).unwrap_or(context.cpus), ..*context };
-        let meter = meter.filter(|meter| meter.takes_steal_for_busy());
-        let mut busy: BTreeMap<Option<usize>, Busy> = BTreeMap::new();
-        let (mut steal, mut sampled) = (0.0, None);
-        for slice in slices {
-            let of_case = busy.entry(slice.case).or_default();
-            let Some((before, after)) = slice.reading.ends() else { continue };
-            let (tasks, own) = match &slice.reading {
-                SliceReading::Slice { work, tasks, .. } => (tasks.as_ref(), work.thread_nanos.as_f64()),
-                SliceReading::Command { first, last, .. } => (None, command::thread_nanos(first, last).unwrap_or(0.0)),
-                SliceReading::Execution(_) => continue,
-            };
-            let columns = Columns::between(before, after).unwrap_or_default();
-            steal += columns.steal;
-            let read = meter.and_then(|meter| cycles(slice, meter, &context));
-            of_case.not_idle += read.map_or(0.0, |(cycles, _)| cycles / context.clock.0 * 1e9);
-            // Clocks that include steal do not show where it is.
-            of_case.charged += match tasks {
-                _ if context.steal_in_task_clocks => 0.0,
-                Some(tasks) => charged_in(tasks, before, after),
-                None => own,
-            };
-            if tasks.is_none() || context.steal_in_task_clocks {
-                *sampled.get_or_insert(0.0) += columns.busy.unwrap_or(0.0);
-            }
-        }
-        let sum = |of: fn(&Busy) -> f64| busy.values().map(of).sum::<f64>();
-        let (not_idle, charged) = (sum(|busy| busy.not_idle), sum(|busy| busy.charged));
-        // The workers' clocks exclude the work of others, and the columns may be too low: the true value is at least
-        // the larger one.
-        let charged = sampled.map_or(charged, |sampled: f64| sampled.max(charged));
-        let taken = steal * part_of_steal_in(not_idle, steal, Some(charged));
-        let kept = shares(&busy, taken).into_iter();
-        kept.map(|(case, kept)| (case, Self { context, kept, scale: CommandScale::of(commands, case) })).collect()
-    }
-}
-
-/// CPU time that tasks were charged between two snapshots, in nanoseconds. Tasks were read before the first and after
-/// the second, and iotoll did little else in between.
-fn charged_in(tasks: &TaskTimes, before: &Snapshot, after: &Snapshot) -> f64 {
-    let others = tasks.tasks.iter().filter(|task| task.owner != TaskOwner::Iotoll);
-    let nanos: f64 = others.map(|task| task.nanos.as_f64()).sum();
-    let (read, slice) = (tasks.wall_nanos.seconds(), after.at_nanos.since(before.at_nanos).seconds());
-    if read > 0.0 { nanos * (slice / read).min(1.0) } else { 0.0 }
-}
-
-/// CPU time in the slices of one case, in nanoseconds.
-#[derive(Clone, Copy, Debug, Default)]
-struct Busy {
-    not_idle: f64,
-    /// The part that is known to have been charged to tasks.
-    charged: f64,
-}
-
-/// The fraction that each case keeps when `taken` is subtracted from all of them, in proportion to their busy time, but
-/// at most the time that no task was charged for. A case that sleeps has little of that, because it loses the CPU while
-/// it is idle.
-fn shares(busy: &BTreeMap<Option<usize>, Busy>, taken: f64) -> BTreeMap<Option<usize>, f64> {
-    let mut kept: BTreeMap<Option<usize>, f64> = busy.keys().map(|case| (*case, 1.0)).collect();
-    let mut open: Vec<Option<usize>> =
-        busy.iter().filter(|(_, busy)| busy.not_idle > 0.0).map(|(case, _)| *case).collect();
-    let mut left = taken;
-    while !open.is_empty() && left > 0.0 {
-        let of = |case: &Option<usize>| busy.get(case).copied().unwrap_or_default();
-        let sum: f64 = open.iter().map(|case| of(case).not_idle).sum();
-        let rate = left / sum;
-        let (full, rest): (Vec<_>, Vec<_>) = open.iter().partition(|case| {
-            let busy = of(case);
-            busy.not_idle * rate > busy.not_idle - busy.charged
-        });
-        for case in &full {
-            let busy = of(case);
-            let part = ((busy.not_idle - busy.charged) / busy.not_idle).clamp(0.0, 1.0);
-            kept.insert(*case, 1.0 - part);
-            left -= part * busy.not_idle;
-        }
-        if full.is_empty() {
-            kept.extend(rest.iter().map(|case| (*case, (1.0 - rate).max(0.0))));
-            break;
-        }
-        open = rest;
-    }
-    kept
-}
-
-/// Number of CPUs according to the machine's own clocks.
-fn cpus(slices: &[SliceRecord]) -> Option<usize> {
-    let of = |snapshot: &Snapshot| {
-        let most =
-            snapshot.counts.iter().filter(|(meter, _)| meter.sees_whole_machine()).map(|(_, count)| count.cpus).max();
-        most.and_then(|cpus| usize::try_from(cpus).ok()).filter(|cpus| *cpus > 0)
-    };
-    slices.iter().find_map(|slice| slice.reading.pairs().find_map(|(before, _)| of(before)))
-}
-
 /// Cycles of the whole machine in a slice (including stolen ones for short slices), and the available seconds of CPU
 /// time.
-fn cycles(slice: &SliceRecord, meter: Meter, context: &Context) -> Option<(f64, f64)> {
+pub(super) fn cycles(slice: &SliceRecord, meter: Meter, context: &Context) -> Option<(f64, f64)> {
     match &slice.reading {
         SliceReading::Slice { before, after, .. } | SliceReading::Command { before, after, .. } => {
             let window = window(before, after, meter, context)?;
             (window.capacity_seconds > 0.0).then_some((window.cycles, window.capacity_seconds))
         }
-        SliceReading::Execution(execution) => {
-            let whole = io_seconds(execution) * context.cpus as f64;
-            let (cycles, capacity) = during_io(execution, meter, context);
-            // Windows cover all of the time except its ends, so their rate is used for the whole time.
-            (capacity > 0.0).then(|| (cycles / capacity * whole, whole))
-        }
-    }
-}
-
-/// From before the start of a command until after its end.
-fn whole_seconds(execution: &Execution) -> Option<f64> {
-    let snapshots = &execution.stretch.snapshots;
-    Some(snapshots.last()?.at_nanos.since(snapshots.first()?.at_nanos).seconds())
-}
-
-/// Cycles and capacity over a whole execution.
-fn whole(execution: &Execution, meter: Meter, context: &Context) -> Option<(f64, f64)> {
-    let windows = windows::windows(execution, meter, None, context);
-    let sum = |of: fn(&Window) -> f64| windows.iter().map(of).sum::<f64>();
-    let (cycles, capacity) = (sum(|window| window.cycles), sum(|window| window.capacity_seconds));
-    let all = whole_seconds(execution)? * context.cpus as f64;
-    (capacity > 0.0).then(|| (cycles / capacity * all, all))
-}
-
-/// Cycles and capacity of the windows in which the command did I/O. If these windows cover less than half of that time,
-/// the windows at its ends are included in proportion.
-fn during_io(execution: &Execution, meter: Meter, context: &Context) -> (f64, f64) {
-    let sum = |windows: &[(f64, Window)]| {
-        let add = |(cycles, capacity): (f64, f64), (part, window): &(f64, Window)| {
-            (cycles + part * window.cycles, capacity + part * window.capacity_seconds)
-        };
-        windows.iter().fold((0.0, 0.0), add)
-    };
-    let within = windows::windows(execution, meter, execution.io_interval, context);
-    let covered: f64 = within.iter().map(Window::seconds).sum();
-    match execution.io_interval {
-        Some(interval) if covered < io_seconds(execution) / 2.0 => {
-            let part = |window: Window| {
-                let (begin, end) = (window.begin.max(interval.begin_nanos), window.end.min(interval.end_nanos));
-                (end.since(begin).seconds() / window.seconds(), window)
-            };
-            sum(&windows::windows(execution, meter, None, context).into_iter().map(part).collect::<Vec<_>>())
-        }
-        _ => sum(&within.into_iter().map(|window| (1.0, window)).collect::<Vec<_>>()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The kept fraction of each case when `taken` is subtracted, for pairs of busy time and time charged to tasks.
-    fn kept(cases: &[(f64, f64)], taken: f64) -> Vec<f64> {
-        let busy = cases.iter().map(|&(not_idle, charged)| Busy { not_idle, charged });
-        let busy: BTreeMap<Option<usize>, Busy> = busy.enumerate().map(|(case, busy)| (Some(case), busy)).collect();
-        shares(&busy, taken).into_values().collect()
-    }
-
-    #[test]
-    fn a_sleeping_load_loses_at_most_its_uncharged_time() {
-        let near = |found: Vec<f64>, expected: &[f64]| {
-            let same = found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-9);
-            assert!(same && found.len() == expected.len(), "{found:?}, not {expected:?}");
-        };
-        // One is busy all the time, and 0.3 s were stolen from it; the other sleeps, and lost the CPU while idle.
-        near(kept(&[(2.0, 1.7), (0.2, 0.19)], 0.31), &[0.85, 0.95]);
-        // Equal cases keep equal fractions, whoever does their work.
-        near(kept(&[(1.0, 0.9), (1.0, 0.9)], 0.1), &[0.95, 0.95]);
-        near(kept(&[(1.05, 1.0), (1.05, 0.5)], 0.1), &[1.0 / 1.05, 1.0 / 1.05]);
-        // Nothing stolen; as much as possible; more than that; a case that did nothing.
-        near(kept(&[(1.0, 0.5), (2.0, 0.5)], 0.0), &[1.0, 1.0]);
-        near(kept(&[(1.0, 0.5), (2.0, 0.5)], 2.0), &[0.5, 0.25]);
-        near(kept(&[(1.0, 0.5), (2.0, 0.5)], 9.0), &[0.5, 0.25]);
-        near(kept(&[(0.0, 0.0), (2.0, 0.5)], 0.5), &[1.0, 0.75]);
-        near(kept(&[(1.0, 1.1), (2.0, 0.5)], 0.5), &[1.0, 0.75]);
+        SliceReading::Execution(execution) => execution::cycles(execution, meter, context),
     }
 }

@@ -1,7 +1,6 @@
 //! Events per I/O: counts in the windows of their own, net of their rates without the load.
 
-use super::net::{Per, Rate, per_work, rate};
-use super::windows::Window;
+use super::windows::{Per, Rate, Window, per_work, rate};
 use crate::events::Events;
 use crate::finding::CountedFinding;
 use crate::record::{EventCounts, Execution, IoInterval, Mode, Record, Snapshot, Stretch};

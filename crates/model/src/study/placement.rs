@@ -4,8 +4,7 @@
 //! the headline meter. A meter's window may contain several snapshot windows; it belongs to a mode only if all of them
 //! do.
 
-use super::net::BackgroundRates;
-use super::windows::{done_between, windows};
+use super::windows::{BackgroundRates, done_between, windows};
 use super::with_jobs;
 use crate::finding::PhaseFinding;
 use crate::placement::{

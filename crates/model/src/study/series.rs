@@ -2,9 +2,8 @@
 //! rate, load and cost.
 
 use super::Context;
-use super::net::BackgroundRates;
 use super::regimes::{Step, steps};
-use super::windows::{Window, windows};
+use super::windows::{BackgroundRates, Window, windows};
 use crate::finding::SeriesPoint;
 use crate::record::{Execution, Meter};
 use crate::unit::Nanos;

@@ -1,7 +1,7 @@
 //! When a crossing is found, and when not.
 
 use super::*;
-use crate::ratio::Pair;
+use crate::estimate::Pair;
 use proptest::prelude::*;
 
 const ROUNDS: usize = 10;

@@ -1,9 +1,8 @@
 //! Golden values of scipy, and properties for arbitrary rounds.
 
 use super::*;
-use crate::estimate::CONFIDENCE;
-use crate::evidence::Evidence;
-use crate::ratio::{Pair, Resolution, log_ratio};
+use crate::estimate::{CONFIDENCE, Pair};
+use crate::evidence::{Evidence, Resolution, log_ratio};
 use proptest::prelude::*;
 
 fn of_ratios(ratios: &[f64]) -> Vec<PairedRound> {

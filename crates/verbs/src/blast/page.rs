@@ -12,7 +12,7 @@ mod published;
 use crate::blast::BlastFinding;
 use crate::blast::finding::{Packets, PointFinding};
 use crate::blast::record::Counted;
-use crate::pages::change::Change;
+use crate::pages::words::Change;
 use crate::pages::{limits, provenance, stored};
 use model::elided_list::grouped;
 use model::stats::Estimate;

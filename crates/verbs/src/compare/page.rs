@@ -20,9 +20,9 @@ mod workload;
 
 use crate::compare::CompareFinding;
 use crate::compare::finding::{CellFinding, MetricFinding, NoiseFloor};
-use crate::pages::change::Change;
 use crate::pages::explained::FEW;
-use crate::pages::{provenance, words};
+use crate::pages::provenance;
+use crate::pages::words::{self, Change};
 use model::elided_list::{distinct, grouped};
 use model::experiment::{Axis, Metric};
 use model::stats::{Estimate, Verdict};

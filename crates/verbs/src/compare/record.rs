@@ -3,19 +3,15 @@
 //! A record consists of a header, rounds, and an end. Each is written as one line during the measurement, so that a
 //! crash does not lose it; a record without an end was cut off.
 
-use super::{CompareFinding, against_stored, study};
 use model::events::Events;
 pub use model::experiment::CacheCondition;
-use model::experiment::{Experiment, Metric, WorkCounter};
-use model::kind::{Envelope, Extent, Kind, Misplaced, Recorded, assembled};
-use model::limit::{Limit, Quantity};
+use model::experiment::{Experiment, WorkCounter};
+use model::kind::Envelope;
 use model::page_cache::CachedPages;
 use model::probe::Descriptor;
 use model::reading::Reading;
 use model::record::{Canaries, Host, MeterStatus, Outcome};
 pub use model::slice::{CaseLatency, CommandReading, CommandTotal, RoundRecord, SliceReading, SliceRecord, SliceWork};
-use model::stored::Stored;
-use model::stored::machine::Machine;
 use model::unit::Nanos;
 use model::warning::Warning;
 use serde::{Deserialize, Serialize};
@@ -132,79 +128,4 @@ pub enum Line {
     Explaining(RoundRecord),
     /// How the experiment ended.
     End(Box<End>),
-}
-
-impl Recorded for CompareRecord {
-    const KIND: Kind = Kind {
-        name: "compare",
-        schema: "iotoll.compare/1",
-        noun: "a comparison",
-        made_by: "iotoll compare",
-        method_version: 6,
-    };
-    type Line = Line;
-    type Plan = Experiment;
-    type Finding = CompareFinding;
-    const HAS_VALUES: bool = false;
-
-    fn assemble(envelope: Envelope, lines: Vec<Line>) -> Result<Self, Misplaced> {
-        let begin = |line| {
-            let Line::Header(header) = line else { return None };
-            let header = Header { envelope, ..*header };
-            Some(Self { header, rounds: Vec::new(), explaining: Vec::new(), end: None })
-        };
-        assembled(lines, begin, |record, line| {
-            match line {
-                Line::Round(round) => record.rounds.push(round),
-                Line::Explaining(round) => record.explaining.push(round),
-                Line::End(end) => record.end = Some(*end),
-                Line::Header(_) => return Err("is a second header".to_owned()),
-            }
-            Ok(())
-        })
-    }
-
-    fn extent(&self) -> Extent {
-        Extent { has_end: self.end.is_some(), parts: self.rounds.len(), noun: "rounds" }
-    }
-
-    fn machine(&self) -> Machine<'_> {
-        let header = &self.header;
-        let canaries = std::iter::once(&header.canaries).chain(self.end.as_ref().map(|end| &end.canaries)).collect();
-        Machine { canaries, ..Machine::of(&header.host, &header.envelope) }
-    }
-
-    fn header(&self) -> (&Envelope, &Host, &Experiment) {
-        (&self.header.envelope, &self.header.host, &self.header.experiment)
-    }
-
-    fn fits(&self, plan: &Experiment) -> Result<(), String> {
-        against_stored::fits(self, plan)
-    }
-
-    /// Drops latencies: they are most of a record, and percentiles are not compared with a stored record.
-    fn trimmed(mut self) -> Self {
-        self.rounds.iter_mut().for_each(|round| round.latencies = Vec::new());
-        self
-    }
-
-    fn study(&self, stored: Option<&Stored<Self>>) -> CompareFinding {
-        let mut finding = study(self);
-        if let Some(stored) = stored {
-            against_stored::stand_beside(&mut finding, self, stored);
-        }
-        finding
-    }
-
-    fn quantities() -> Vec<Quantity> {
-        Metric::quantities()
-    }
-
-    fn limits_mut(&mut self) -> &mut Vec<Limit> {
-        &mut self.header.experiment.limits
-    }
-
-    fn has_baseline(_: &Experiment) -> bool {
-        true
-    }
 }

@@ -6,40 +6,114 @@ mod explaining;
 mod page_cache;
 mod placement;
 mod probes;
-pub(crate) mod regimes;
 mod sliced_command;
 pub(crate) mod sweep;
 #[cfg(test)]
 pub(super) mod tests;
 pub(super) mod which_rounds;
 
+use super::against_stored;
 use super::finding::{
-    ArmFinding, CasePlan, CellFinding, CompareFinding, Environment, NoiseFloor, NoiseOfMetric, SlicePoint,
-    SweepFinding, TimeNeeded, Unseen,
+    ArmFinding, CasePlan, CellFinding, CompareFinding, Environment, MetricFinding, NoiseFloor, NoiseOfMetric,
+    ProbeComparison, SlicePoint, SweepFinding, TimeNeeded, Unseen,
 };
-use super::record::{CaseLatency, CompareRecord, End, Header, RoundRecord, Schedule};
+use super::record::{CaseLatency, CompareRecord, End, Header, Line, RoundRecord, Schedule};
 use change::{Comparison, Found, Judge, is_target};
 use model::experiment::{ArmPlan, Cell, Experiment, Metric, Rules, Standing};
 use model::explained::DividedCost;
 use model::histogram::Histogram;
 use model::injected::Injected;
-use model::kind::{Head, Recorded};
-use model::limit::{self, AtPlace, Limit, LimitFinding};
+use model::kind::{Envelope, Extent, Head, Kind, Misplaced, Recorded, assembled};
+use model::limit::{self, AtPlace, Limit, LimitFinding, Quantity};
 use model::record::{Host, Outcome};
-use model::slice::Rounds;
-use model::slice::rounds::{Choice, MeasuredSlices, SliceCost};
+use model::slice::{Choice, MeasuredSlices, Rounds, SliceCost};
 use model::stats::stopping::Goal;
 use model::stats::{Estimate, LogRatio, confidence_of_each, stopping};
+use model::stored::Stored;
+use model::stored::machine::Machine;
 use model::unit::Nanos;
 use model::warning::{Code, gravest_first};
-use regimes::Regimes;
 use sliced_command::Unlike;
 use std::collections::BTreeMap;
-
-use which_rounds::{RoundsOfTheAnswer, WarmUp, measured};
+use which_rounds::{Regimes, RoundsOfTheAnswer, TWO_REGIMES, WarmUp, measured};
 
 /// A single round has no spread, so its change means nothing.
 const FEWEST_ROUNDS: usize = 2;
+
+impl Recorded for CompareRecord {
+    const KIND: Kind = Kind {
+        name: "compare",
+        schema: "iotoll.compare/1",
+        noun: "a comparison",
+        made_by: "iotoll compare",
+        method_version: 6,
+    };
+    type Line = Line;
+    type Plan = Experiment;
+    type Finding = CompareFinding;
+    const HAS_VALUES: bool = false;
+
+    fn assemble(envelope: Envelope, lines: Vec<Line>) -> Result<Self, Misplaced> {
+        let begin = |line| {
+            let Line::Header(header) = line else { return None };
+            let header = Header { envelope, ..*header };
+            Some(Self { header, rounds: Vec::new(), explaining: Vec::new(), end: None })
+        };
+        assembled(lines, begin, |record, line| {
+            match line {
+                Line::Round(round) => record.rounds.push(round),
+                Line::Explaining(round) => record.explaining.push(round),
+                Line::End(end) => record.end = Some(*end),
+                Line::Header(_) => return Err("is a second header".to_owned()),
+            }
+            Ok(())
+        })
+    }
+
+    fn extent(&self) -> Extent {
+        Extent { has_end: self.end.is_some(), parts: self.rounds.len(), noun: "rounds" }
+    }
+
+    fn machine(&self) -> Machine<'_> {
+        let header = &self.header;
+        let canaries = std::iter::once(&header.canaries).chain(self.end.as_ref().map(|end| &end.canaries)).collect();
+        Machine { canaries, ..Machine::of(&header.host, &header.envelope) }
+    }
+
+    fn header(&self) -> (&Envelope, &Host, &Experiment) {
+        (&self.header.envelope, &self.header.host, &self.header.experiment)
+    }
+
+    fn fits(&self, plan: &Experiment) -> Result<(), String> {
+        against_stored::fits(self, plan)
+    }
+
+    /// Drops latencies: they are most of a record, and percentiles are not compared with a stored record.
+    fn trimmed(mut self) -> Self {
+        self.rounds.iter_mut().for_each(|round| round.latencies = Vec::new());
+        self
+    }
+
+    fn study(&self, stored: Option<&Stored<Self>>) -> CompareFinding {
+        let mut finding = study(self);
+        if let Some(stored) = stored {
+            against_stored::stand_beside(&mut finding, self, stored);
+        }
+        finding
+    }
+
+    fn quantities() -> Vec<Quantity> {
+        Metric::quantities()
+    }
+
+    fn limits_mut(&mut self) -> &mut Vec<Limit> {
+        &mut self.header.experiment.limits
+    }
+
+    fn has_baseline(_: &Experiment) -> bool {
+        true
+    }
+}
 
 /// The progress of an experiment, updated while it is measured.
 pub struct Progress {
@@ -158,7 +232,7 @@ pub fn study(record: &CompareRecord) -> CompareFinding {
     finding.head.warnings.extend(placed);
     gravest_first(&mut finding.head.warnings);
     if !counted.answers() {
-        finding.withhold(regimes::TWO_REGIMES);
+        finding.withhold(TWO_REGIMES);
     } else if finding.rounds < FEWEST_ROUNDS {
         finding.withhold("fewer than two rounds were measured");
     }
@@ -169,10 +243,16 @@ pub fn study(record: &CompareRecord) -> CompareFinding {
 impl CompareFinding {
     /// Removes every change and verdict, and everything based on them.
     fn withhold(&mut self, reason: &str) {
-        regimes::withhold(&mut self.cells, reason);
         (self.sweep, self.unseen) = Default::default();
         self.noise_floor = self.noise_floor.take().map(|_| NoiseFloor { metrics: BTreeMap::new() });
-        self.cells.iter_mut().for_each(|cell| cell.cost = DividedCost::default());
+        for cell in &mut self.cells {
+            cell.cost = DividedCost::default();
+            cell.shift.clear();
+            cell.probes.iter_mut().for_each(ProbeComparison::withhold);
+            for found in cell.metrics.values_mut().filter(|found| found.change.is_some()) {
+                *found = MetricFinding::unknown(reason);
+            }
+        }
         self.families = None;
         let explanation = &mut self.explanation;
         (explanation.account_family, explanation.function_family, explanation.event_family) = (None, None, None);

@@ -4,8 +4,8 @@
 pub(crate) mod fixture;
 
 use crate::history::{ChangePoint, Experiment, HistoryFinding, Level, Series};
-use crate::pages::change::Change;
 use crate::pages::parts;
+use crate::pages::words::Change;
 use model::limit::CHANGE;
 use model::stats::Estimate;
 use report::document::{

@@ -3,8 +3,7 @@
 use super::tables;
 use crate::compare::CompareFinding;
 use crate::compare::finding::{CellFinding, MetricFinding, ShiftPoint, SlicePoint};
-use crate::pages::change::Change;
-use crate::pages::words;
+use crate::pages::words::{self, Change};
 use model::elided_list::distinct;
 use model::experiment::Metric;
 use report::document::{Axis, Block, Body, Cell, Chart, Column, Draw, Mark, Note, Point, Series, Table, Tone};

@@ -2,8 +2,8 @@
 
 use crate::compare::CompareFinding;
 use crate::compare::finding::{BothArms, ProbeComparison};
-use crate::pages::change::Change;
 use crate::pages::probes::{label, units};
+use crate::pages::words::Change;
 use report::document::{Block, Body, Cell, Column, Table};
 use report::number::{self, MISSING};
 

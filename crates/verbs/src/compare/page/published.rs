@@ -3,8 +3,7 @@
 use super::conditions;
 use crate::compare::CompareFinding;
 use crate::compare::finding::{CellFinding, MetricFinding};
-use crate::pages::change::Change;
-use crate::pages::words;
+use crate::pages::words::{self, Change};
 use model::elided_list::{distinct, elided_list, grouped};
 use model::experiment::Published;
 use model::stats::Estimate;

@@ -2,9 +2,8 @@
 
 use crate::compare::CompareFinding;
 use crate::compare::finding::{AgainstStored, CellFinding, MetricFinding};
-use crate::pages::change::Change;
 use crate::pages::stored::block;
-use crate::pages::words;
+use crate::pages::words::{self, Change};
 use model::elided_list::{distinct, elided_list};
 use model::experiment::Metric;
 use model::stats::Estimate;

@@ -2,8 +2,7 @@
 
 use crate::compare::CompareFinding;
 use crate::compare::finding::{CellFinding, Families, MetricFinding};
-use crate::pages::change::Change;
-use crate::pages::words;
+use crate::pages::words::{self, Change};
 use model::elided_list::elided_list;
 use model::experiment::Metric;
 use model::explained::FamilyFinding;

@@ -12,11 +12,10 @@ use crate::compare::finding::{Families, MetricFinding, ShiftPoint};
 use crate::compare::record::Schedule;
 use model::experiment::Metric;
 use model::explained::FamilyFinding;
-use model::slice::Rounds;
-use model::slice::rounds::why_unmetered;
+use model::slice::{Rounds, why_unmetered};
 use model::stats::estimate::CONFIDENCE;
+use model::stats::evidence::arms;
 use model::stats::percentile::{LatencyRound, PercentileShift, percentile};
-use model::stats::ratio::arms;
 use model::stats::typical::{shape_changed, typical};
 use model::stats::{
     Dominant, Estimate, Evidence, LogRatio, Pair, Verdict, confidence_of_each, dominant, stopping, verdict,

@@ -9,7 +9,7 @@ use crate::compare::record::{SliceReading, SliceRecord};
 use model::experiment::{Case, arm_at};
 use model::placement::{CasePlacement, Mode, ModeFinding, in_words, mend, two_rates};
 use model::plan::JobPlan;
-use model::slice::rounds::{MeasuredSlices, SliceCost};
+use model::slice::{MeasuredSlices, SliceCost};
 use model::study::placement::{self, ALMOST_ALL, PlacedWindow};
 use model::warning::{Code, Warning};
 use std::collections::BTreeSet;

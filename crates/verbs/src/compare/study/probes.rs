@@ -12,7 +12,7 @@ use model::slice::{Rounds, is_uncounted};
 use model::stats::estimate::CONFIDENCE;
 use model::stats::{Evidence, Neighbours, Pair, PairedRound, Resolution, log_ratio, ratio_of_sums};
 use model::study::probes::Probe;
-use model::study::windows::io_seconds;
+use model::study::work::io_seconds;
 
 /// Every probe in two cases of a cell.
 pub(super) fn comparisons(record: View, sums: &Rounds, baseline: usize, candidate: usize) -> Vec<ProbeComparison> {

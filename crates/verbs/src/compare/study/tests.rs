@@ -18,7 +18,7 @@ use model::reading::Reading;
 use model::record::{
     ByMeter, Canaries, Count, Execution, Host, Meter, MeterStatus, Outcome, Snapshot, Stretch, SystemCounts,
 };
-use model::slice::rounds::Choice;
+use model::slice::Choice;
 use model::stats::{Estimate, Verdict};
 use model::unit::{Bytes, Nanos};
 use model::warning::Code;

@@ -1,8 +1,7 @@
 //! The change of a run since an earlier one.
 
-use crate::pages::change::Change;
 use crate::pages::stored::block;
-use crate::pages::words;
+use crate::pages::words::{self, Change};
 use model::experiment::Metric;
 use model::finding::{PhaseFinding, RunFinding};
 use report::document::{Block, Fact};

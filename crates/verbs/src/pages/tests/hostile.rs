@@ -152,7 +152,7 @@ fn survives<F: Finding + Serialize + DeserializeOwned>(fixtures: Vec<(&str, F)>)
             let Ok(finding) = fate.apply(&finding) else { continue };
             rendered += 1;
             // Of a finding that is not a run of jobs, fio's formats are its JSON again.
-            let formats = Format::all().into_iter().filter(|it| !it.is_of_fio() || finding.own_run().is_some());
+            let formats = Format::all().filter(|it| !it.is_of_fio() || finding.own_run().is_some());
             for format in formats {
                 let text = format.render(&finding, Ink::Plain, 80);
                 let at = format!("{name}, seed {seed} as {}", format.name());

@@ -1,69 +1,8 @@
-//! Golden values, and properties for arbitrary units and rounds.
+//! The logarithm of a ratio: golden values, and properties for arbitrary rounds.
 
-use super::*;
-use crate::estimate::two_sided_p;
+use crate::estimate::{CONFIDENCE, Pair};
+use crate::evidence::*;
 use proptest::prelude::*;
-
-fn pairs(values: &[(f64, f64)]) -> Vec<Pair> {
-    values.iter().map(|&(numerator, denominator)| Pair { numerator, denominator }).collect()
-}
-
-fn error(pairs: &[Pair], neighbours: Neighbours) -> Uncertainty {
-    ratio_of_sums(pairs, neighbours).unwrap().error.unwrap()
-}
-
-/// Worked by hand: r = 60/30 = 2, residuals 1, 0, −1, se = sqrt(3/2 · 2)/30.
-#[test]
-fn golden_ratio_of_sums() {
-    let ratio = ratio_of_sums(&pairs(&[(21.0, 10.0), (20.0, 10.0), (19.0, 10.0)]), Neighbours::Alike).unwrap();
-    assert_eq!(ratio.value, 2.0);
-    assert!((ratio.error.unwrap().standard_error - 3f64.sqrt() / 30.0).abs() < 1e-15);
-    let interval = ratio.estimate();
-    assert!((interval.half_width().unwrap() - 4.302652729749464 * 3f64.sqrt() / 30.0).abs() < 1e-9);
-}
-
-#[test]
-fn correlated_neighbours_widen_the_error() {
-    let alike = pairs(&[(11.0, 1.0); 4].into_iter().chain([(9.0, 1.0); 4]).collect::<Vec<_>>());
-    let unlike = pairs(&[(11.0, 1.0), (9.0, 1.0)].into_iter().cycle().take(8).collect::<Vec<_>>());
-    let (alike, unlike) = (error(&alike, Neighbours::Alike), error(&unlike, Neighbours::Alike));
-    assert!(alike.standard_error > unlike.standard_error);
-    assert!(alike.degrees_of_freedom < unlike.degrees_of_freedom);
-    assert_eq!(unlike.degrees_of_freedom, 7.0, "never narrower");
-}
-
-#[test]
-fn only_an_evident_correlation_is_told() {
-    let of = |values: Vec<(f64, f64)>| ratio_of_sums(&pairs(&values), Neighbours::Alike).unwrap().correlation;
-    let half = |cycles: f64| [(cycles, 1.0); 10];
-    assert!(of([half(11.0), half(9.0)].concat()).unwrap() > 0.8);
-    assert_eq!(of([(11.0, 1.0), (9.0, 1.0)].repeat(10)), None);
-    assert_eq!(of(vec![(11.0, 1.0)]), None);
-}
-
-#[test]
-fn without_work_there_is_no_ratio() {
-    assert_eq!(ratio_of_sums(&[], Neighbours::Alike), None);
-    assert_eq!(ratio_of_sums(&pairs(&[(5.0, 0.0)]), Neighbours::Alike), None);
-}
-
-#[test]
-fn a_window_that_carries_the_mean_is_named() {
-    let mut values = vec![(1.0, 1.0); 20];
-    assert_eq!(dominant(&pairs(&values)), None);
-    values[7].0 = 20.0;
-    let found = dominant(&pairs(&values)).unwrap();
-    assert_eq!(found.place, 7);
-    assert!((found.part - 20.0 / 39.0).abs() < 1e-12);
-    assert!(!found.of_denominator);
-    values[7].1 = 20.0;
-    assert_eq!(dominant(&pairs(&values)), None, "its work explains it");
-    values[7].0 = 1.0;
-    assert!(dominant(&pairs(&values)).unwrap().of_denominator, "a stalled round has the same I/Os and more seconds");
-    assert_eq!(dominant(&pairs(&[(3.0, 1.0), (1.0, 1.0)])), None, "one of two has at least a half");
-    assert_eq!(dominant(&pairs(&[(-3.0, 1.0); 5])), None);
-    assert_eq!(dominant(&pairs(&[(5.0, 1.0), (-4.0, 1.0), (1.0, 1.0), (-1.0, 1.0)])), None, "noise around 0");
-}
 
 fn round((n_a, d_a, n_b, d_b): (f64, f64, f64, f64)) -> PairedRound {
     PairedRound {
@@ -108,23 +47,6 @@ fn golden_log_ratio() {
     close(ratio.mde80(CONFIDENCE).unwrap(), 0.015491312754465341);
     close(ratio.stopping_half_width(CONFIDENCE).unwrap(), 0.012235172150731078);
     assert!(ratio.excludes_zero(CONFIDENCE));
-}
-
-/// scipy.stats.t.sf(t, df)·2, scipy 1.17.1, also where 1 − cdf loses all digits.
-#[test]
-fn p_values_agree_with_scipy() {
-    for (t, degrees, expected) in [
-        (0.001, 11.0, 0.999220020627701),
-        (0.5, 1.0, 0.7048327646991335),
-        (2.0, 5.0, 0.10193947882985835),
-        (2.5, 9.0, 0.033861827682985735),
-        (6.0, 9.0, 0.00020249932206764079),
-        (10.0, 29.0, 6.599862576433525e-11),
-        (30.0, 59.0, 2.0159597914156017e-37),
-    ] {
-        let found = two_sided_p(t, degrees).unwrap();
-        assert!((found / expected - 1.0).abs() < 1e-9, "t {t}, {degrees} degrees: {found} is not {expected}");
-    }
 }
 
 #[test]
@@ -196,19 +118,6 @@ fn near(a: f64, b: f64) -> bool {
 }
 
 proptest! {
-    #[test]
-    fn scaling_the_work_scales_the_cost_and_its_error(
-        values in proptest::collection::vec((1.0f64..1e6, 2e5f64..5e5), 2..30),
-        factor in 0.001f64..1000.0,
-    ) {
-        let plain = ratio_of_sums(&pairs(&values), Neighbours::Alike).unwrap();
-        let scaled: Vec<_> = values.iter().map(|&(n, d)| (n * factor, d)).collect();
-        let scaled = ratio_of_sums(&pairs(&scaled), Neighbours::Alike).unwrap();
-        prop_assert!((scaled.value / plain.value / factor - 1.0).abs() < 1e-9);
-        let (a, b) = (scaled.error.unwrap().standard_error, plain.error.unwrap().standard_error * factor);
-        prop_assert!((a - b).abs() <= 1e-9 * scaled.value);
-    }
-
     #[test]
     fn exchanging_the_arms_negates_theta(rounds in rounds()) {
         let there = of(&rounds).unwrap();
