@@ -1,6 +1,6 @@
 //! What a job does: its requests and their files, the engines that send them, and the measured loop of its workers.
 //!
-//! A crate of its own, because only its loops are compiled for speed.
+//! A crate of its own: its loops are compiled for speed, what surrounds a measurement (`lab`) for size.
 
 pub mod cached_files;
 pub mod demand;
