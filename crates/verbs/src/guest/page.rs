@@ -10,7 +10,7 @@ mod tests;
 use crate::guest::GuestFinding;
 use crate::guest::finding::{ChangeFinding, PointFinding, axis};
 use crate::guest::plan::Published;
-use crate::pages::words::{self as compare, Change, VERDICTS};
+use crate::pages::words::{self, Change, VERDICTS};
 use crate::pages::{limits, provenance, stored};
 use model::elided_list::distinct;
 use model::stats::Estimate;
@@ -98,8 +98,8 @@ fn change_sentence(finding: &GuestFinding, point: &PointFinding, change: &Change
         let size = tied(&Change::from(change.change).size());
         format!("{name}: {arm} executes {size} {more} instructions per I/O than {first} ({values})")
     };
-    let verdict = tied(&compare::verdict_in_full(change.verdict, finding.margin));
-    Some(Sentence { detail: moved::moves(change), ..Sentence::judged(text, compare::tone(change.verdict), verdict) })
+    let verdict = tied(&words::verdict_in_full(change.verdict, finding.margin));
+    Some(Sentence { detail: moved::moves(change), ..Sentence::judged(text, words::tone(change.verdict), verdict) })
 }
 
 /// "debian:6.12 against debian:6.1, instructions per I/O in 10 points: 6 worse, 4 no difference; largest: …".
@@ -107,7 +107,7 @@ fn summary(finding: &GuestFinding, arm: &str, changes: &[(&PointFinding, &Change
     let own: Vec<_> = changes.iter().filter(|(point, _)| point.arm == arm).collect();
     let counts = VERDICTS.iter().filter_map(|verdict| {
         let count = own.iter().filter(|(_, change)| change.verdict == *verdict).count();
-        (count > 0).then(|| tied(&format!("{count} {}", compare::verdict_in_full(*verdict, finding.margin))))
+        (count > 0).then(|| tied(&format!("{count} {}", words::verdict_in_full(*verdict, finding.margin))))
     });
     let text = format!(
         "{} against {}, instructions per I/O in {} points: {}",
@@ -175,7 +175,7 @@ fn points(finding: &GuestFinding) -> Vec<Block> {
             let values = Block::new(title, Body::Table(matrix(finding, &value_cell))).with(notes);
             let first = finding.arms.first().map_or_else(String::new, |arm| arm_head(finding, arm));
             let changed = |point: Option<&PointFinding>| match point.and_then(|point| point.change.as_ref()) {
-                Some(change) => Cell::new(compare::tone(change.verdict), Change::from(change.change).percent()),
+                Some(change) => Cell::new(words::tone(change.verdict), Change::from(change.change).percent()),
                 None => Cell::new(Tone::Faint, "·"),
             };
             vec![values, Block::new(format!("Change against {first}"), Body::Table(matrix(finding, &changed)))]
@@ -293,13 +293,13 @@ fn change_columns(finding: &GuestFinding) -> [Column; 4] {
 
 fn change_cells(finding: &GuestFinding, point: Option<&PointFinding>) -> [Cell; 4] {
     let Some(change) = point.and_then(|point| point.change.as_ref()) else { return Default::default() };
-    let tone = compare::tone(change.verdict);
-    let in_full = compare::verdict_in_full(change.verdict, finding.margin);
+    let tone = words::tone(change.verdict);
+    let in_full = words::verdict_in_full(change.verdict, finding.margin);
     let found = Change::from(change.change);
     [
         Cell::new(tone, found.percent()),
         Cell::from(found.interval()),
-        Cell::new(tone, compare::verdict(change.verdict)).in_full(in_full),
+        Cell::new(tone, words::verdict(change.verdict)).in_full(in_full),
         Cell::drawn(tone, found.drawn()),
     ]
 }
