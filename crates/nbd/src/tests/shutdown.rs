@@ -122,7 +122,8 @@ fn requests_of_a_disconnected_client_are_dropped_after_the_limit() {
 
 #[test]
 fn requests_of_a_disconnected_client_are_executed() {
-    const WRITES: u64 = 16;
+    // Together less than TCP's first window: the kernel of a client that has gone drops what it could not send yet.
+    const WRITES: u64 = 4;
     // More than the copy-out threshold.
     const BYTES: u64 = 8 << 10;
     for good_bye in [true, false] {
