@@ -161,7 +161,7 @@ fn claim(path: &Path, plan: &JobPlan) -> Result<File> {
     })
 }
 
-/// The path from the root.
+/// The path from the root, because the guardian has another working directory.
 ///
 /// # Errors
 /// When the working folder is gone.

@@ -197,7 +197,8 @@ pub fn create_afresh(path: &Path) -> io::Result<File> {
 
 fn write(path: &Path, record: &Record) -> io::Result<()> {
     let mut file = create_afresh(path)?;
-    file.write_all(&file::whole(&record.envelope, "measured", record)?)?;
+    file.write_all(&file::line(file::ENVELOPE, &record.envelope)?)?;
+    file.write_all(&file::line("measured", record)?)?;
     file.sync_all()
 }
 

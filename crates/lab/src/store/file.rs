@@ -64,7 +64,7 @@ impl RecordFile {
 }
 
 /// `{"KEY": BODY}` and a newline.
-fn line(key: &str, body: &impl Serialize) -> io::Result<Vec<u8>> {
+pub(super) fn line(key: &str, body: &impl Serialize) -> io::Result<Vec<u8>> {
     use serde::ser::{SerializeMap, Serializer};
     let mut text = Vec::new();
     let mut serializer = serde_json::Serializer::new(&mut text);
@@ -73,11 +73,6 @@ fn line(key: &str, body: &impl Serialize) -> io::Result<Vec<u8>> {
     map.end()?;
     text.push(b'\n');
     Ok(text)
-}
-
-/// A whole record of a completed measurement: its envelope, and a line under `key`.
-pub(super) fn whole(envelope: &Envelope, key: &str, body: &impl Serialize) -> io::Result<Vec<u8>> {
-    Ok([line(ENVELOPE, envelope)?, line(key, body)?].concat())
 }
 
 /// The file of the record at `path`, a folder or a file.
