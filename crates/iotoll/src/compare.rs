@@ -9,21 +9,20 @@ use crate::measure::{self, Asked, Earlier, Measurement, Services, fresh_seed};
 use crate::progress::ProgressLine;
 use clap::Args;
 use lab::created::Created;
-use lab::service::Addresses;
 use lab::session::Settings as Session;
 use model::experiment::draft::{Draft, DraftError, Surroundings, Workload};
 use model::experiment::{
     ArmPlan, Axis, CacheCondition, DraftRules, EndSignal, Experiment, Metric, Rules, Setting, Slices, Work, file,
     work_counter,
 };
-use model::limit::Limit;
 use model::plan::Settings;
 use model::plan::parse::files_and_options;
 use std::fs::File;
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use verbs::compare::CompareRecord;
+use verbs::pages::plan::ReadExperiment;
 
 /// `iotoll compare`.
 #[derive(Args, Clone, Debug)]
@@ -45,10 +44,8 @@ pub struct CompareArguments {
     pub rules: RuleArguments,
     #[command(flatten)]
     pub turns: TurnArguments,
-    /// Compare with an earlier comparison that has the same baseline (its folder, or record.jsonl), to separate the
-    /// change from the machine
-    #[arg(long, help_heading = "Result", value_name = "DIR")]
-    pub stored: Option<PathBuf>,
+    #[command(flatten)]
+    pub earlier: Earlier,
     #[command(flatten)]
     pub choices: JobArguments,
     #[command(flatten)]
@@ -91,7 +88,7 @@ pub struct ArmArguments {
     pub sweep: Vec<Axis>,
 }
 
-/// When it ends, and what it is judged by.
+/// When it ends, and what counts as a difference.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Rules")]
 pub struct RuleArguments {
@@ -110,9 +107,6 @@ pub struct RuleArguments {
     /// Treat a command, worker or toggle as hung after this time [default: twice the budget and 60s]
     #[arg(long, value_name = "TIME", value_parser = by(Rules::parse_time))]
     pub hang_timeout: Option<f64>,
-    /// Exit with 3 if a change exceeds this limit, with 4 if that is undecided: 'cycles_per_io > +3%'
-    #[arg(long, value_name = "LIMIT", value_parser = by(Metric::limit))]
-    pub fail_on: Vec<Limit>,
     /// Seed of the order of slices [default: a new one each time; --full shows it]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -150,22 +144,21 @@ pub struct TurnArguments {
 const BASELINE: &str = "baseline";
 
 pub fn compare(arguments: &CompareArguments, words: &[String]) -> anyhow::Result<ExitCode> {
-    // The limits of an experiment are parts of its plan.
-    let earlier = Earlier { stored: arguments.stored.clone(), fail_on: Vec::new() };
-    let mut asked = Asked::alone(words, &arguments.output, &earlier);
-    let (experiment, addresses) = experiment(arguments, &asked.inputs)?;
+    let mut asked = Asked::alone(words, &arguments.output, &arguments.earlier);
+    let experiment = experiment(arguments, &mut asked)?;
     let jobs = experiment.cases.iter().filter_map(|case| case.work.phase()).flat_map(|phase| &phase.jobs);
     lab::placing::check(experiment.place.as_ref(), &experiment.services, jobs)?;
     if arguments.choices.parse_only {
-        measure::stored::<CompareRecord>(earlier.stored.as_deref(), &experiment)?;
+        measure::stored::<CompareRecord>(asked.earlier.stored.as_deref(), &experiment)?;
     }
-    asked.services = Services { services: experiment.services.clone(), addresses };
+    let limits = measure::limits::<CompareRecord>(&asked.earlier, &experiment)?;
+    let shown = ReadExperiment { experiment: &experiment, limits };
     let lab = |session: Session, _: &Created, line: &ProgressLine| {
         let seed = arguments.rules.seed.unwrap_or_else(fresh_seed);
         Ok(verbs::compare::measure::compare(experiment.clone(), session, seed, &mut |progress| line.show(&progress))?)
     };
     let comparison = Measurement {
-        shown_plan: if arguments.choices.parse_only { Some(&experiment) } else { None },
+        shown_plan: if arguments.choices.parse_only { Some(&shown) } else { None },
         settings: arguments.observed.settings(),
         last_signal: None,
         after_failure: &|_| Some(""),
@@ -182,8 +175,9 @@ pub fn worker(threads: usize) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The experiment, and the addresses that were chosen for its services.
-fn experiment(arguments: &CompareArguments, inputs: &Inputs) -> anyhow::Result<(Experiment, Addresses)> {
+/// The experiment. Its file, its services and the limits in its file are what else is asked for.
+fn experiment(arguments: &CompareArguments, asked: &mut Asked) -> anyhow::Result<Experiment> {
+    let inputs = &asked.inputs;
     let mut draft = match experiment_file(arguments, inputs)? {
         Some(draft) => draft,
         None => Draft {
@@ -211,7 +205,7 @@ fn experiment(arguments: &CompareArguments, inputs: &Inputs) -> anyhow::Result<(
     draft.cache = arguments.cache.or(draft.cache);
     draft.around = arguments.observed.session.around().or(draft.around);
     draft.place = arguments.observed.place.clone().or(draft.place);
-    draft.limits.extend(arguments.rules.fail_on.iter().cloned());
+    asked.earlier.of_file = (draft.origin.to_string(), std::mem::take(&mut draft.fail_on));
     draft.services.extend(arguments.observed.session.service.iter().cloned());
     let addresses = measure::addresses(&draft.services)?;
     let surroundings = Surroundings {
@@ -232,7 +226,8 @@ fn experiment(arguments: &CompareArguments, inputs: &Inputs) -> anyhow::Result<(
             inputs.note_command(command);
         }
     }
-    Ok((experiment, addresses))
+    asked.services = Services { services: experiment.services.clone(), addresses };
+    Ok(experiment)
 }
 
 /// The experiment file, if the job argument names one.

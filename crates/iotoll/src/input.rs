@@ -3,7 +3,8 @@
 use crate::failure::BadInput;
 use anyhow::Context;
 use lab::bounded_file;
-use model::origin::{CommandLine, Input, LONGEST_TEXT};
+use model::kind::CommandLine;
+use model::origin::{Input, LONGEST_TEXT};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;

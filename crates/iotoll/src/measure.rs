@@ -15,9 +15,8 @@ use lab::session::Settings;
 use lab::store::{RecordFolder, Saver};
 use model::experiment::Around;
 use model::finding::RunFinding;
-use model::kind::{self, Recorded};
+use model::kind::{self, CommandLine, Recorded};
 use model::limit::Limit;
-use model::origin::CommandLine;
 use model::plan::service::{Names, Service, ServicePlan, resolve};
 use model::record::{Outcome, Record, Source};
 use model::stored::Stored;
@@ -115,7 +114,7 @@ impl<'a> Measurement<'a, Record> {
 pub struct Asked<'a> {
     pub words: &'a [String],
     pub output: &'a Output,
-    pub earlier: &'a Earlier,
+    pub earlier: Earlier,
     pub services: Services,
     pub around: Around,
     pub inputs: Inputs,
@@ -123,9 +122,9 @@ pub struct Asked<'a> {
 
 impl<'a> Asked<'a> {
     /// Without anything around the measurement.
-    pub fn alone(words: &'a [String], output: &'a Output, earlier: &'a Earlier) -> Self {
+    pub fn alone(words: &'a [String], output: &'a Output, earlier: &Earlier) -> Self {
         let (services, around, inputs) = (Services::default(), Around::default(), Inputs::default());
-        Self { words, output, earlier, services, around, inputs }
+        Self { words, output, earlier: earlier.clone(), services, around, inputs }
     }
 
     /// With the services and shell commands of the command line.
@@ -135,7 +134,7 @@ impl<'a> Asked<'a> {
     pub fn of(
         words: &'a [String],
         output: &'a Output,
-        earlier: &'a Earlier,
+        earlier: &Earlier,
         session: &SessionArguments,
     ) -> anyhow::Result<Self> {
         let services = Services::of(&session.service)?;
@@ -153,7 +152,7 @@ where
     R: Recorded<Finding: Finding>,
 {
     let Asked { words, output, earlier, services, around, inputs } = asked;
-    let limits = limits::<R>(earlier, verb.plan)?;
+    let limits = limits::<R>(&earlier, verb.plan)?;
     if let Some(plan) = verb.shown_plan {
         // There is nothing to leave out.
         Results::prepare(verb.fio, Shown { full: true, ..output.shown })?.print(plan, None)?;
@@ -162,7 +161,8 @@ where
     let stored = stored(earlier.stored.as_deref(), verb.plan)?;
     let results = Results::prepare(verb.fio, output.shown)?;
     let left = LeftBehind::default();
-    let begun = begun(words, CommandLine { limits, ..inputs.command_line(words) }, verb.last_signal, left.clone())?;
+    let command_line = CommandLine { limits: limits.clone(), ..inputs.command_line(words) };
+    let begun = begun(words, command_line, verb.last_signal, left.clone())?;
     let (interruption, guardian) = (begun.interruption, begun.guardian);
     let saving = Saving::prepare(output, verb.name)?;
     let settings = Settings {
@@ -194,33 +194,30 @@ where
     }
     // First of all, so that no study that fails can lose it.
     let saved = (verb.save)(&record, &saving).map(|()| saving.folder());
-    let finding = conclude(&verb, &record, stored.as_ref(), saved, &results, output)?;
+    let finding = record.judged(stored.as_ref(), &limits);
+    conclude(&verb, &record, &finding, saved, &results, output)?;
     Ok((verb.exit_code)(&record, &interruption).unwrap_or_else(|| failure::of_finding(finding.as_ref())))
 }
 
-/// Studies a record, writes the report beside it, and prints the finding. It is printed even if saving failed: nothing else is left of
+/// Writes the report beside a record, and prints its finding. It is printed even if saving failed: nothing else is left of
 /// the measurement.
 ///
 /// # Errors
 /// When the finding or what belongs beside the record cannot be written.
-fn conclude<R>(
+fn conclude<R: Recorded<Finding: Finding>>(
     verb: &Measurement<R>,
     record: &R,
-    stored: Option<&Stored<R>>,
+    finding: &R::Finding,
     saved: anyhow::Result<Option<&Path>>,
     results: &Results,
     output: &Output,
-) -> anyhow::Result<R::Finding>
-where
-    R: Recorded<Finding: Finding>,
-{
-    let finding = record.study(stored);
+) -> anyhow::Result<()> {
     let folder = saved.as_ref().ok().copied().flatten();
     let note = !output.quiet && !results.say_where();
     let mut kept = saved.and_then(|saved| {
         let Some(folder) = saved else { return Ok(()) };
-        let page = write_page(folder, &finding);
-        let written = page.and_then(|()| (verb.write_beside)(folder, record, &finding));
+        let page = write_page(folder, finding);
+        let written = page.and_then(|()| (verb.write_beside)(folder, record, finding));
         if note {
             say_where(folder, verb.files, written.is_ok());
         }
@@ -233,8 +230,7 @@ where
         // A full disk has no room for the report either, and that line says what to do.
         kept = Ok(());
     }
-    both(kept, results.print(&finding, folder))?;
-    Ok(finding)
+    both(kept, results.print(finding, folder))
 }
 
 /// The settings of a measurement that begins now: signals are heeded, and a guardian undoes what it makes.
@@ -270,16 +266,24 @@ pub struct Earlier {
     /// Compare with an earlier record (its folder, or record.jsonl), and report what differs between then and now
     #[arg(long, value_name = "DIR")]
     pub stored: Option<PathBuf>,
-    /// Exit with 3 if this limit is exceeded for sure, with 4 if that is undecided: 'METRIC > 30k' on a value, 'METRIC > +3%' on its
-    /// change since --stored (of guests, else against the first arm); an unknown METRIC lists all
+    /// Exit with 3 if this limit is exceeded for sure, with 4 if that is undecided: 'METRIC > 30k' on a value (not of compare),
+    /// 'METRIC > +3%' on its change since --stored (of compare, and of guests without --stored, against the first arm); an unknown
+    /// METRIC lists all
     #[arg(long, value_name = "LIMIT")]
     pub fail_on: Vec<String>,
+    /// The name of the experiment file, and its limits.
+    #[arg(skip)]
+    pub of_file: (String, Vec<String>),
 }
 
-/// `--fail-on`: the limits of a measurement of `plan`. Read before the measurement, so that what does not fit is refused at once.
+/// The limits of a measurement of `plan`. Read before the measurement, so that what does not fit is refused at once.
 pub fn limits<R: Recorded>(earlier: &Earlier, plan: &R::Plan) -> anyhow::Result<Vec<Limit>> {
-    let limits = kind::limits::<R>(&earlier.fail_on, plan, earlier.stored.is_some());
-    Ok(limits.map_err(|why| BadInput(format!("--fail-on {why}")))?)
+    let read = |place: &str, texts: &[String]| {
+        let limits = kind::limits::<R>(texts, plan, earlier.stored.is_some());
+        limits.map_err(|why| BadInput(format!("{place} {why}")))
+    };
+    let (file, texts) = &earlier.of_file;
+    Ok([read(&format!("{file}: fail_on"), texts)?, read("--fail-on", &earlier.fail_on)?].concat())
 }
 
 /// `--stored`: the record at `path`, if one was given and a measurement of `plan` can be compared with it.

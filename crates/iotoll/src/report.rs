@@ -71,14 +71,11 @@ fn of(path: &Path) -> anyhow::Result<&'static Row> {
 /// Studies a record, compared with an earlier one if there is one, and prints the finding. Limits replace those of the record, and decide how
 /// the program ends.
 fn show<R: Recorded<Finding: Finding>>(path: &Path, arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
-    let mut record: R = to_show(path)?;
+    let record: R = to_show(path)?;
     let limits = measure::limits::<R>(&arguments.earlier, record.plan())?;
     let stored = measure::stored(arguments.earlier.stored.as_deref(), record.plan())?;
     let is_judged = !limits.is_empty();
-    if is_judged {
-        *record.limits_mut() = limits;
-    }
-    let finding = record.study(stored.as_ref());
+    let finding = record.judged(stored.as_ref(), if is_judged { &limits } else { &record.envelope().typed.limits });
     let format = arguments.shown.format;
     if format.is_of_fio() && finding.own_run().is_none() {
         return Err(bad(format!("--format {}: {}: {ONLY_RUNS}", format.name(), path.display())));
@@ -98,7 +95,7 @@ fn to_show<R: Recorded>(path: &Path) -> anyhow::Result<R> {
 /// What the record at `path` says of each metric, of whatever version of the method it is.
 fn observe<R: Recorded>(path: &Path) -> anyhow::Result<Observation> {
     let record: R = lab::store::load_earlier(path)?;
-    Ok(verbs::history::observe(path.display().to_string(), record))
+    Ok(verbs::history::observe(path.display().to_string(), &record))
 }
 
 /// The folder of a record, which its user may have named by its file.

@@ -11,7 +11,6 @@ pub mod metric;
 mod rules;
 pub mod work_counter;
 
-use crate::limit::Limit;
 use crate::placement::Place;
 use crate::plan::service::Service;
 use crate::plan::value::{Quoted, Wrong};
@@ -55,8 +54,6 @@ pub struct Experiment {
     pub cases: Vec<Case>,
     /// When the experiment ends and what counts as a difference.
     pub rules: Rules,
-    /// The limits of `--fail-on`.
-    pub limits: Vec<Limit>,
     /// Published numbers to show beside the measured ones.
     pub published: Vec<Published>,
     /// Whether the baseline is compared with itself.

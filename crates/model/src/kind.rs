@@ -1,8 +1,8 @@
 //! What every record can do, whatever its kind, the first line of every record, and what every finding begins with.
 
 use crate::finding::RunFinding;
-use crate::limit::{Limit, LimitFinding, Quantity};
-use crate::origin::{CommandLine, Origin};
+use crate::limit::{self, AtPlace, Limit, LimitFinding, Quantity};
+use crate::origin::{Input, Origin};
 use crate::plan::service::Service;
 use crate::record::{Host, Outcome};
 use crate::stored::machine::Machine;
@@ -10,6 +10,7 @@ use crate::stored::{Stored, StoredFinding};
 use crate::warning::Warning;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The schema name in the envelope of every record.
 pub const SCHEMA: &str = "iotoll.record/5";
@@ -46,6 +47,27 @@ pub struct Envelope {
     /// What was typed, and what it refers to.
     #[serde(flatten)]
     pub typed: CommandLine,
+}
+
+/// What was typed, and what it refers to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CommandLine {
+    /// The words, as typed.
+    #[serde(rename = "command_line")]
+    pub words: Vec<String>,
+    /// The text files that define what is measured, in the order in which they were read.
+    pub inputs: Vec<Input>,
+    /// Environment variables that those files or options refer to.
+    pub variables: BTreeMap<String, String>,
+    /// The limits of `--fail-on`, and those of the experiment file.
+    pub limits: Vec<Limit>,
+}
+
+/// A command line that refers to nothing.
+impl From<Vec<String>> for CommandLine {
+    fn from(words: Vec<String>) -> Self {
+        Self { words, ..Self::default() }
+    }
 }
 
 impl Envelope {
@@ -114,7 +136,7 @@ pub trait Recorded: Sized {
     type Line: DeserializeOwned;
     type Plan;
     /// All numbers that follow from the record.
-    type Finding: AsRef<Head>;
+    type Finding: AsRef<Head> + AsMut<Head>;
     /// Whether limits can be on values: those of a comparison are on changes only.
     const HAS_VALUES: bool = true;
     /// What else gives a change without an earlier record, or what can be limited instead of a change.
@@ -165,14 +187,27 @@ pub trait Recorded: Sized {
         self
     }
 
-    /// Computes all numbers, compared with an earlier record if there is one, and judges the limits.
+    /// Computes all numbers, compared with an earlier record if there is one.
     fn study(&self, stored: Option<&Stored<Self>>) -> Self::Finding;
+
+    /// The same, and judges these limits.
+    fn judged(&self, stored: Option<&Stored<Self>>, limits: &[Limit]) -> Self::Finding {
+        let mut finding = self.study(stored);
+        let then = stored.map(|stored| &stored.record);
+        finding.as_mut().limits = limit::judge(limits, |metric| self.at_places(&finding, then, metric));
+        finding
+    }
+
+    /// What a limit on this metric is judged by: its values and changes in `finding`, the study of this record beside an earlier one.
+    fn at_places(&self, finding: &Self::Finding, then: Option<&Self>, metric: &str) -> Vec<AtPlace>;
 
     /// The metrics that a limit can be on.
     fn quantities() -> Vec<Quantity>;
 
-    /// The limits that the study judges.
-    fn limits_mut(&mut self) -> &mut Vec<Limit>;
+    /// Why no measurement of `plan` tells this metric, and what to limit instead.
+    fn lacks(_plan: &Self::Plan, _metric: &str) -> Option<&'static str> {
+        None
+    }
 
     /// Whether a measurement of `plan` contains what its changes are against. Otherwise they are against a stored record.
     fn has_baseline(_: &Self::Plan) -> bool {
@@ -237,13 +272,19 @@ impl Head {
     }
 }
 
-/// What `AsRef` of a finding's head is.
+/// What `AsRef` and `AsMut` of a finding's head are.
 #[macro_export]
 macro_rules! headed {
     ($finding:ty) => {
         impl AsRef<$crate::kind::Head> for $finding {
             fn as_ref(&self) -> &$crate::kind::Head {
                 &self.head
+            }
+        }
+
+        impl AsMut<$crate::kind::Head> for $finding {
+            fn as_mut(&mut self) -> &mut $crate::kind::Head {
+                &mut self.head
             }
         }
     };
@@ -254,12 +295,17 @@ crate::headed!(RunFinding);
 /// The limits of a measurement of `plan`, with an earlier record or without.
 ///
 /// # Errors
-/// If a text is no limit of this kind, or nothing tells the change that it limits.
+/// If a text is no limit of this kind, or nothing tells the metric, or the change, that it limits.
 pub fn limits<R: Recorded>(texts: &[String], plan: &R::Plan, stored: bool) -> Result<Vec<Limit>, String> {
     let quantities = R::quantities();
     let limit = |text: &String| {
-        let parse: fn(&str, &[Quantity]) -> _ = if R::HAS_VALUES { Limit::parse } else { Limit::parse_change };
-        let limit = parse(text, &quantities)?;
+        let limit = Limit::parse(text, &quantities)?;
+        if !limit.is_on_change() && !R::HAS_VALUES {
+            return Err(format!("'{text}': expected a limit on a change, as 'iops < -5%'"));
+        }
+        if let Some(why) = R::lacks(plan, &limit.metric) {
+            return Err(format!("'{text}': {} {why}", limit.metric));
+        }
         if limit.is_on_change() && !stored && !R::has_baseline(plan) {
             return Err(format!(
                 "'{text}': a change needs what it is measured against; give --stored with the record of {}, or {}",
@@ -275,7 +321,6 @@ pub fn limits<R: Recorded>(texts: &[String], plan: &R::Plan, stored: bool) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::origin::Input;
     use crate::record::Record;
 
     #[test]

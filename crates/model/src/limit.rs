@@ -141,16 +141,6 @@ impl Limit {
         Ok(Self { text: text.trim().to_owned(), metric: name.to_owned(), beyond, bound })
     }
 
-    /// The same where only changes can be limited.
-    ///
-    /// # Errors
-    /// Also if it limits a value.
-    pub fn parse_change(text: &str, metrics: &[Quantity]) -> Result<Self, String> {
-        let limit = Self::parse(text, metrics)?;
-        let refused = || format!("'{text}': expected a limit on a change, as 'iops < -5%'");
-        if limit.is_on_change() { Ok(limit) } else { Err(refused()) }
-    }
-
     /// Whether it limits a change.
     pub fn is_on_change(&self) -> bool {
         matches!(self.bound, Bound::Change(_))

@@ -1,33 +1,11 @@
-//! Where a measurement came from: what was typed, the texts that the command line refers to, and the program that measured. With
-//! these, a user can repeat the measurement from its report alone.
+//! Where a measurement came from: the texts that the command line refers to, and the program that measured. With these and what was
+//! typed, a user can repeat the measurement from its report alone.
 
-use crate::limit::Limit;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Longer texts are not kept, only named: a record must not grow with what somebody generated.
 pub const LONGEST_TEXT: usize = 256 << 10;
-
-/// What was typed, and what it refers to.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct CommandLine {
-    /// The words, as typed.
-    #[serde(rename = "command_line")]
-    pub words: Vec<String>,
-    /// The text files that define what is measured, in the order in which they were read.
-    pub inputs: Vec<Input>,
-    /// Environment variables that those files or options refer to.
-    pub variables: BTreeMap<String, String>,
-    /// The limits of `--fail-on`, which the study judges. Those of a comparison are in its experiment.
-    pub limits: Vec<Limit>,
-}
-
-/// A command line that refers to nothing.
-impl From<Vec<String>> for CommandLine {
-    fn from(words: Vec<String>) -> Self {
-        Self { words, ..Self::default() }
-    }
-}
 
 /// A text file that defines what is measured: a job file or an experiment file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

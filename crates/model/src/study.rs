@@ -24,7 +24,7 @@ use crate::finding::{
     SpreadFinding,
 };
 use crate::kind::{Envelope, Extent, Head, Kind, Misplaced, Recorded};
-use crate::limit::{self, AtPlace, Limit, Quantity};
+use crate::limit::{AtPlace, Quantity};
 use crate::plan::JobPlan;
 use crate::profile;
 use crate::record::lines::{self, Line};
@@ -79,7 +79,6 @@ impl Recorded for Record {
         if let Some(stored) = stored {
             against_stored::stand_beside(&mut finding, self, stored);
         }
-        finding.head.limits = limit::judge(&self.envelope.typed.limits, |metric| at_places(&finding, metric));
         finding
     }
 
@@ -87,8 +86,17 @@ impl Recorded for Record {
         Metric::quantities()
     }
 
-    fn limits_mut(&mut self) -> &mut Vec<Limit> {
-        &mut self.envelope.typed.limits
+    /// Costs and rates are estimates, with the interval over windows or executions. Latencies and the duration of one execution are
+    /// facts about this measurement: every I/O of it was counted. A fact decides a limit on its value, but not on a change, because
+    /// one of a kind shows no spread.
+    fn at_places(&self, finding: &RunFinding, _: Option<&Self>, metric: &str) -> Vec<AtPlace> {
+        match Metric::parse(metric) {
+            Some(metric) if metric.is_latency() => {
+                finding.merged_jobs.iter().map(|job| of_job(finding, job, metric)).collect()
+            }
+            Some(metric) => finding.phases.iter().map(|phase| of_phase(finding, phase, metric)).collect(),
+            None => Vec::new(),
+        }
     }
 }
 
@@ -178,21 +186,6 @@ fn meter_finding(status: &MeterStatus) -> MeterFinding {
         available: status.status.taken().is_some(),
         reason: status.status.reason().map(str::to_owned),
         sees: status.status.taken().cloned(),
-    }
-}
-
-/// What is known of a metric that `--fail-on` can limit in each phase, or of each job.
-///
-/// Costs and rates are estimates, with the interval over windows or executions. Latencies and the duration of one execution are
-/// facts about this measurement: every I/O of it was counted. A fact decides a limit on its value, but not on a change, because
-/// one of a kind shows no spread.
-fn at_places(finding: &RunFinding, metric: &str) -> Vec<AtPlace> {
-    match Metric::parse(metric) {
-        Some(metric) if metric.is_latency() => {
-            finding.merged_jobs.iter().map(|job| of_job(finding, job, metric)).collect()
-        }
-        Some(metric) => finding.phases.iter().map(|phase| of_phase(finding, phase, metric)).collect(),
-        None => Vec::new(),
     }
 }
 

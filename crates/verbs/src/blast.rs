@@ -13,5 +13,5 @@ mod tests;
 pub use finding::BlastFinding;
 pub use plan::{BlastPlan, Method};
 pub use record::BlastRecord;
-pub(crate) use study::quantities;
 pub use study::study;
+pub(crate) use study::{at_places, quantities};

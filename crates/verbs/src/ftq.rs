@@ -9,5 +9,5 @@ mod study;
 
 pub use finding::FtqFinding;
 pub use record::{FtqPlan, FtqRecord};
-pub(crate) use study::quantities;
 pub use study::study;
+pub(crate) use study::{at_places, quantities};

@@ -17,4 +17,4 @@ pub use finding::GuestFinding;
 pub use plan::GuestPlan;
 pub use record::GuestRecord;
 pub use study::study;
-pub(crate) use study::{differences, fits, quantities, study_against};
+pub(crate) use study::{at_places, differences, fits, quantities, study_against};

@@ -9,7 +9,6 @@ pub use origin::Origin;
 use super::{
     ArmPlan, Around, Axis, CacheCondition, Case, Cell, DraftRules, Experiment, Metric, Published, Rules, Work,
 };
-use crate::limit::Limit;
 use crate::page_cache::is_buffered;
 use crate::plan::service::{Address, Names, ServicePlan};
 use crate::plan::{Plan, Refused, Settings, parse};
@@ -30,8 +29,8 @@ pub struct Draft {
     pub axes: Vec<Axis>,
     /// When the experiment ends and what counts as a difference.
     pub rules: DraftRules,
-    /// The limits of `--fail-on`.
-    pub limits: Vec<Limit>,
+    /// The limits, as written. Those of flags are not here.
+    pub fail_on: Vec<String>,
     pub published: Vec<Published>,
     /// Whether the baseline is compared with itself.
     pub against_itself: bool,
@@ -112,23 +111,11 @@ impl Draft {
         let rules = self.rules.clone().resolve();
         let arms = self.arms()?;
         let commands = matches!(self.workload, Workload::Command(_)) || arms.iter().any(|arm| arm.command.is_some());
-        let whole = |metric: &Metric| matches!(metric, Metric::Cycles | Metric::Seconds);
         if rules.targets.is_empty() {
             return wrong("target is empty; leave it out, or set it to cycles_per_io, iops, latency_mean, …");
         }
-        if !commands && rules.targets.iter().any(whole) {
+        if !commands && rules.targets.iter().copied().any(Metric::is_of_commands) {
             return wrong("target: cycles and seconds are only for commands; use cycles_per_io, iops, latency_mean, …");
-        }
-        if let Some(limit) = self
-            .limits
-            .iter()
-            .find(|limit| !commands && Metric::parse(&limit.metric).is_some_and(|metric| whole(&metric)))
-        {
-            let flag = self.origin.says("--fail-on", "fail_on");
-            return wrong(format!(
-                "{flag} '{}': {} is only for commands; use cycles_per_io, iops, …",
-                limit.text, limit.metric
-            ));
         }
         if let Some(metric) = rules.targets.iter().find(|metric| metric.percent().is_some()) {
             return wrong(format!(
@@ -168,7 +155,6 @@ impl Draft {
             cells,
             cases,
             rules,
-            limits: self.limits,
             published: self.published.into_iter().map(Published::with_change).collect(),
             against_itself: self.against_itself,
             cache: self.cache,

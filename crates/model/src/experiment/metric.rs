@@ -1,6 +1,6 @@
 //! The metrics of runs and comparisons, one row of the table for each.
 
-use crate::limit::{Limit, Quantity};
+use crate::limit::Quantity;
 use crate::stats::Good;
 use serde::{Deserialize, Serialize};
 
@@ -119,14 +119,6 @@ impl Metric {
         Self::ALL.map(|metric| Quantity { name: metric.name(), unit: metric.unit() }).into()
     }
 
-    /// A limit on the change of a metric: `cycles_per_io > +3%`.
-    ///
-    /// # Errors
-    /// If the text is none.
-    pub fn limit(text: &str) -> Result<Limit, String> {
-        Limit::parse_change(text, &Self::quantities())
-    }
-
     /// Finds a metric by name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|metric| metric.name() == name)
@@ -150,6 +142,11 @@ impl Metric {
     /// Whether it is a cost of the whole machine.
     pub fn is_of_whole_machine(self) -> bool {
         matches!(self.counts(), [Term::Cycles | Term::WholeCycles, _])
+    }
+
+    /// Whether it is of whole executions, which only commands have.
+    pub fn is_of_commands(self) -> bool {
+        matches!(self.counts(), [_, Term::Executions])
     }
 
     /// Whether it is per I/O or byte, or their number per second.

@@ -1,9 +1,9 @@
 //! What was read while packets were sent, before anything is computed from it.
 
-use super::{BlastFinding, BlastPlan, quantities, study};
+use super::{BlastFinding, BlastPlan, at_places, quantities, study};
 use model::events::Events;
 use model::kind::{Envelope, Extent, Kind, Misplaced, Recorded, assembled};
-use model::limit::{Limit, Quantity};
+use model::limit::{AtPlace, Quantity};
 use model::plan::service::Service;
 use model::probe::Descriptor;
 use model::record::{Host, MeterStatus, Outcome};
@@ -193,7 +193,7 @@ impl Recorded for BlastRecord {
         quantities()
     }
 
-    fn limits_mut(&mut self) -> &mut Vec<Limit> {
-        &mut self.header.envelope.typed.limits
+    fn at_places(&self, finding: &BlastFinding, then: Option<&Self>, metric: &str) -> Vec<AtPlace> {
+        at_places(finding, self, then, metric)
     }
 }

@@ -6,7 +6,7 @@ use super::record::{self, BlastRecord, Delivery, Header, Round};
 use model::experiment::Metric;
 use model::explained::{self, DividedCost, ExplainingRounds, Explanation, PartChange};
 use model::kind::{Head, Recorded};
-use model::limit::{self, AtPlace, LimitFinding, Quantity};
+use model::limit::{AtPlace, Quantity};
 use model::probe::Kind;
 use model::record::Host;
 use model::scaling::{ScalabilityFinding, scalability_of};
@@ -22,12 +22,10 @@ use std::collections::BTreeMap;
 /// Computes all numbers, compared with an earlier measurement if there is one.
 pub fn study(record: &BlastRecord, stored: Option<&Stored<BlastRecord>>) -> BlastFinding {
     let mut finding = alone(record);
-    let before = stored.map(|stored| (&stored.record, alone(&stored.record)));
-    if let (Some(stored), Some((_, before))) = (stored, &before) {
-        stand_beside(&mut finding, record, stored, before);
+    if let Some(stored) = stored {
+        stand_beside(&mut finding, record, stored, &alone(&stored.record));
     }
     gravest_first(&mut finding.head.warnings);
-    finding.head.limits = judge((record, &finding), before.as_ref().map(|(record, finding)| (*record, finding)));
     finding
 }
 
@@ -301,14 +299,12 @@ pub(crate) fn quantities() -> Vec<Quantity> {
     ]
 }
 
-/// Every limit of the record. `earlier` is the stored measurement.
-fn judge(
-    (record, finding): (&BlastRecord, &BlastFinding),
-    earlier: Option<(&BlastRecord, &BlastFinding)>,
-) -> Vec<LimitFinding> {
-    let at = |number: usize, point: &PointFinding, name: &str| {
-        let value = value(record, (number, point), name);
-        let change = earlier.map(|(record, finding)| {
+/// A metric at every point.
+pub fn at_places(finding: &BlastFinding, now: &BlastRecord, then: Option<&BlastRecord>, name: &str) -> Vec<AtPlace> {
+    let then = then.map(|then| (then, alone(then)));
+    let at = |(number, point): (usize, &PointFinding)| {
+        let value = value(now, (number, point), name);
+        let change = then.as_ref().map(|(record, finding)| {
             let mut points = finding.points.iter().enumerate();
             let then = points.find(|(_, other)| other.point() == point.point());
             let then = self::value(record, then.ok_or("the stored measurement has no such point")?, name)?;
@@ -319,10 +315,7 @@ fn judge(
         let cell = if several { format!("{} × {}", point.point().way(), point.submitters) } else { String::new() };
         AtPlace { cell, arm: String::new(), value, change }
     };
-    limit::judge(&record.header.envelope.typed.limits, |name| {
-        let points = finding.points.iter().enumerate().filter(|_| !record.rounds.is_empty());
-        points.map(|(number, point)| at(number, point, name)).collect()
-    })
+    finding.points.iter().enumerate().filter(|_| !now.rounds.is_empty()).map(at).collect()
 }
 
 fn value(record: &BlastRecord, (number, point): (usize, &PointFinding), name: &str) -> Result<Estimate, String> {

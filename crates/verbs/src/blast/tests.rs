@@ -273,11 +273,10 @@ fn no_damaged_record_breaks_the_study() {
 fn limits_are_judged_at_every_point() {
     use model::limit::LimitState::{Exceeded, Kept, Undecided};
     let found = |stored: Option<BlastRecord>, text: &str| {
-        let mut record = record();
-        *record.limits_mut() =
-            model::kind::limits::<BlastRecord>(&[text.to_owned()], record.plan(), stored.is_some()).unwrap();
+        let record = record();
+        let limits = model::kind::limits::<BlastRecord>(&[text.to_owned()], record.plan(), stored.is_some()).unwrap();
         let stored = stored.map(|stored| Stored::new("then", stored));
-        let limits = record.study(stored.as_ref()).head.limits;
+        let limits = record.judged(stored.as_ref(), &limits).head.limits;
         limits.into_iter().map(|limit| (limit.cell, limit.state)).collect::<Vec<_>>()
     };
     let points =

@@ -24,7 +24,7 @@ use model::explained::DividedCost;
 use model::histogram::Histogram;
 use model::injected::Injected;
 use model::kind::{Envelope, Extent, Head, Kind, Misplaced, Recorded, assembled};
-use model::limit::{self, AtPlace, Limit, LimitFinding, Quantity};
+use model::limit::{AtPlace, Quantity};
 use model::record::{Host, Outcome};
 use model::slice::{Choice, MeasuredSlices, Rounds, SliceCost};
 use model::stats::stopping::Goal;
@@ -106,8 +106,27 @@ impl Recorded for CompareRecord {
         Metric::quantities()
     }
 
-    fn limits_mut(&mut self) -> &mut Vec<Limit> {
-        &mut self.header.experiment.limits
+    /// The intervals hold together, so that many limits are not exceeded by chance.
+    fn at_places(&self, finding: &CompareFinding, _: Option<&Self>, metric: &str) -> Vec<AtPlace> {
+        let at = |cell: &CellFinding| {
+            let found = cell.metrics.get(metric);
+            let change =
+                found.and_then(|found| Some(Estimate { value: found.change?, low: found.low, high: found.high }));
+            let reason = found.and_then(|found| found.reason.clone()).unwrap_or_else(|| "it is unknown".to_owned());
+            AtPlace {
+                cell: Cell { values: cell.cell.clone() }.to_string(),
+                arm: cell.arm.clone(),
+                value: Err("only changes are compared".to_owned()),
+                change: Some(change.ok_or(reason)),
+            }
+        };
+        finding.cells.iter().map(at).collect()
+    }
+
+    fn lacks(experiment: &Experiment, metric: &str) -> Option<&'static str> {
+        let jobs = experiment.cases.iter().any(|case| case.work.phase().is_some());
+        let of_commands = Metric::parse(metric).is_some_and(Metric::is_of_commands);
+        (jobs && of_commands).then_some("is only for commands; use cycles_per_io, iops, …")
     }
 
     fn has_baseline(_: &Experiment) -> bool {
@@ -236,7 +255,6 @@ pub fn study(record: &CompareRecord) -> CompareFinding {
     } else if finding.rounds < FEWEST_ROUNDS {
         finding.withhold("fewer than two rounds were measured");
     }
-    finding.head.limits = limits(&record.header.experiment.limits, &finding.cells);
     finding
 }
 
@@ -496,22 +514,6 @@ fn noise_floor(cells: &[CellFinding], seconds: f64) -> NoiseFloor {
         Some((metric.name().to_owned(), NoiseOfMetric { half_width, false_difference, seconds_needed }))
     };
     NoiseFloor { metrics: Metric::ALL.into_iter().filter_map(noise).collect() }
-}
-
-/// Every limit in every cell. The intervals hold together, so that many limits are not exceeded by chance.
-fn limits(limits: &[Limit], cells: &[CellFinding]) -> Vec<LimitFinding> {
-    let reading = |cell: &CellFinding, metric: &str| {
-        let found = cell.metrics.get(metric);
-        let change = found.and_then(|found| Some(Estimate { value: found.change?, low: found.low, high: found.high }));
-        let reason = found.and_then(|found| found.reason.clone()).unwrap_or_else(|| "it is unknown".to_owned());
-        AtPlace {
-            cell: Cell { values: cell.cell.clone() }.to_string(),
-            arm: cell.arm.clone(),
-            value: Err("only changes are compared".to_owned()),
-            change: Some(change.ok_or(reason)),
-        }
-    };
-    limit::judge(limits, |metric| cells.iter().map(|cell| reading(cell, metric)).collect())
 }
 
 fn environment(record: View, sums: &Rounds) -> Environment {

@@ -1,9 +1,9 @@
 //! What to record: a worker, and how often it is read; and what the recorder read, before anything is computed from it.
 
-use super::{FtqFinding, quantities, study};
+use super::{FtqFinding, at_places, quantities, study};
 use model::group_limit::GroupLimit;
 use model::kind::{Envelope, Extent, Kind, Misplaced, Recorded, assembled};
-use model::limit::{Limit, Quantity};
+use model::limit::{AtPlace, Quantity};
 use model::plan::Plan;
 use model::plan::service::Service;
 use model::probe::Descriptor;
@@ -237,7 +237,7 @@ impl Recorded for FtqRecord {
         quantities()
     }
 
-    fn limits_mut(&mut self) -> &mut Vec<Limit> {
-        &mut self.header.envelope.typed.limits
+    fn at_places(&self, finding: &FtqFinding, then: Option<&Self>, metric: &str) -> Vec<AtPlace> {
+        at_places(finding, self, then, metric)
     }
 }

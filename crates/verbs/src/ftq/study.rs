@@ -16,7 +16,7 @@ use super::record::FtqRecord;
 use super::series::{Grid, Series};
 use labels::{Found, Line};
 use model::kind::{Head, Recorded};
-use model::limit::{self, AtPlace, LimitFinding, Quantity};
+use model::limit::{AtPlace, Quantity};
 use model::stats::unpaired::grouped;
 use model::stats::{Estimate, Neighbours, Pair, ratio_of_sums};
 use model::stored::{self, Stored};
@@ -54,7 +54,6 @@ pub fn study(record: &FtqRecord, stored: Option<&Stored<FtqRecord>>) -> FtqFindi
     if let Some(stored) = stored {
         caveats::stand_beside(&mut finding, record, stored);
     }
-    finding.head.limits = judge(record, &finding, stored);
     finding
 }
 
@@ -161,18 +160,16 @@ pub(crate) fn quantities() -> Vec<Quantity> {
     ]
 }
 
-/// Every limit of the record.
-fn judge(record: &FtqRecord, finding: &FtqFinding, stored: Option<&Stored<FtqRecord>>) -> Vec<LimitFinding> {
-    limit::judge(&record.header.envelope.typed.limits, |name| {
-        let value = estimate(record, name).unwrap_or_else(|| fact(record, finding, name));
-        let no_spread = || "one recording shows no spread of it; limit its value".to_owned();
-        let change = stored.map(|stored| {
-            let then = estimate(&stored.record, name).ok_or_else(no_spread)?;
-            let found = stored::since(value.clone()?, then?).ok_or("it is 0 in one of the two")?;
-            Ok(found)
-        });
-        vec![AtPlace { cell: String::new(), arm: String::new(), value, change }]
-    })
+/// A metric of the recording.
+pub fn at_places(finding: &FtqFinding, now: &FtqRecord, then: Option<&FtqRecord>, name: &str) -> Vec<AtPlace> {
+    let value = estimate(now, name).unwrap_or_else(|| fact(now, finding, name));
+    let no_spread = || "one recording shows no spread of it; limit its value".to_owned();
+    let change = then.map(|then| {
+        let then = estimate(then, name).ok_or_else(no_spread)?;
+        let found = stored::since(value.clone()?, then?).ok_or("it is 0 in one of the two")?;
+        Ok(found)
+    });
+    vec![AtPlace { cell: String::new(), arm: String::new(), value, change }]
 }
 
 fn fact(record: &FtqRecord, finding: &FtqFinding, name: &str) -> Result<Estimate, String> {

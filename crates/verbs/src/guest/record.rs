@@ -1,8 +1,8 @@
 //! What guests counted, before anything is computed from it.
 
-use super::{GuestFinding, GuestPlan, differences, fits, quantities, study_against};
+use super::{GuestFinding, GuestPlan, at_places, differences, fits, quantities, study_against};
 use model::kind::{Envelope, Extent, Kind, Misplaced, Recorded, assembled};
-use model::limit::{Limit, Quantity};
+use model::limit::{AtPlace, Quantity};
 use model::record::{Host, Outcome};
 use model::stored::Stored;
 use model::warning::Warning;
@@ -199,8 +199,8 @@ impl Recorded for GuestRecord {
         quantities()
     }
 
-    fn limits_mut(&mut self) -> &mut Vec<Limit> {
-        &mut self.header.envelope.typed.limits
+    fn at_places(&self, finding: &GuestFinding, then: Option<&Self>, metric: &str) -> Vec<AtPlace> {
+        at_places(finding, self, then, metric)
     }
 
     fn has_baseline(plan: &GuestPlan) -> bool {

@@ -6,7 +6,7 @@ use super::plan::{GuestPlan, MODULE, Point};
 use super::record::{GuestRecord, Header, Measured};
 use model::elided_list::elided_list;
 use model::kind::{Head, Recorded};
-use model::limit::{self, AtPlace, LimitFinding, Quantity};
+use model::limit::{AtPlace, Quantity};
 use model::record::Outcome;
 use model::stats::estimate::CONFIDENCE;
 use model::stats::{Estimate, Good, LogLevel, Uncertainty, verdict};
@@ -235,7 +235,7 @@ fn earlier<'a>(then: &'a GuestRecord, now: &GuestPlan, number: usize) -> Vec<&'a
     found.map_or_else(Vec::new, |number| of_point(then, number))
 }
 
-/// Computes all numbers, compared with an earlier record if there is one, and judges the limits.
+/// Computes all numbers, compared with an earlier record if there is one.
 pub(crate) fn study_against(record: &GuestRecord, stored: Option<&Stored<GuestRecord>>) -> GuestFinding {
     let mut finding = study(record);
     if let Some(stored) = stored {
@@ -246,7 +246,6 @@ pub(crate) fn study_against(record: &GuestRecord, stored: Option<&Stored<GuestRe
         }
         stored.stand_beside(record, differing_work(&then.header.plan, &now.plan), &mut finding.head);
     }
-    finding.head.limits = judge(record, &finding, stored.map(|stored| &stored.record));
     finding
 }
 
@@ -309,14 +308,15 @@ pub(crate) fn quantities() -> Vec<Quantity> {
     TABLE.iter().map(|row| row.quantity).collect()
 }
 
-/// Every limit of the record. Counts are exact: one replicate decides, several by the interval over their layouts. Changes are against the stored measurement if there is one, otherwise against the first arm.
-fn judge(record: &GuestRecord, finding: &GuestFinding, stored: Option<&GuestRecord>) -> Vec<LimitFinding> {
-    let plan = &record.header.plan;
-    let at = |number: usize, point: &PointFinding, count: fn(&Measured) -> u64| {
-        let own = per_io(&of_point(record, number), count);
-        let against = match stored {
-            Some(stored) => Some(earlier(stored, plan, number)),
-            None => plan.baseline_of(number).map(|baseline| of_point(record, baseline)),
+/// A metric at every point. Counts are exact: one replicate decides, several by the interval over their layouts. Changes are against the stored measurement if there is one, otherwise against the first arm.
+pub fn at_places(finding: &GuestFinding, now: &GuestRecord, then: Option<&GuestRecord>, name: &str) -> Vec<AtPlace> {
+    let Some(&Row { count, .. }) = TABLE.iter().find(|row| row.quantity.name == name) else { return Vec::new() };
+    let plan = &now.header.plan;
+    let at = |(number, point): (usize, &PointFinding)| {
+        let own = per_io(&of_point(now, number), count);
+        let against = match then {
+            Some(then) => Some(earlier(then, plan, number)),
+            None => plan.baseline_of(number).map(|baseline| of_point(now, baseline)),
         };
         let unknown = || "it was not measured".to_owned();
         AtPlace {
@@ -330,11 +330,7 @@ fn judge(record: &GuestRecord, finding: &GuestFinding, stored: Option<&GuestReco
             }),
         }
     };
-    limit::judge(&record.header.envelope.typed.limits, |name| {
-        let row = TABLE.iter().find(|row| row.quantity.name == name);
-        let points = finding.points.iter().enumerate();
-        row.map_or_else(Vec::new, |row| points.map(|(number, point)| at(number, point, row.count)).collect())
-    })
+    finding.points.iter().enumerate().map(at).collect()
 }
 
 /// A count of single replicates is exact.

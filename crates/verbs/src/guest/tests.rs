@@ -277,11 +277,9 @@ fn limits_are_judged_exactly_by_one_replicate_and_by_the_interval_of_several() {
     use model::limit::LimitState::{self, Exceeded, Kept, Undecided};
     use model::stored::Stored;
     let states = |record: &GuestRecord, stored: Option<&GuestRecord>, text: &str| -> Vec<(String, LimitState)> {
-        let mut record = record.clone();
-        let texts = [text.to_owned()];
-        *record.limits_mut() = kind::limits::<GuestRecord>(&texts, record.plan(), stored.is_some()).unwrap();
+        let limits = kind::limits::<GuestRecord>(&[text.to_owned()], record.plan(), stored.is_some()).unwrap();
         let stored = stored.map(|stored| Stored::new("then", stored.clone()));
-        record.study(stored.as_ref()).head.limits.into_iter().map(|limit| (limit.arm, limit.state)).collect()
+        record.judged(stored.as_ref(), &limits).head.limits.into_iter().map(|limit| (limit.arm, limit.state)).collect()
     };
     let arm = |arm: &str, state| (arm.to_owned(), state);
     let exact = record(2, 1, [guests(0, &[1000]), guests(1, &[1010])].concat());

@@ -3,13 +3,15 @@
 use crate::pages::provenance;
 use crate::pages::workload::options;
 use model::experiment::{Axis, CacheCondition, Experiment, Metric, Rules, Work};
+use model::limit::Limit;
 use model::plan::{JobPlan, Plan};
 use report::document::{Block, Body, Document, Fact, Section};
 use report::number;
 use report::phrase::{tied, units_tied};
 use report::shell::command;
+use serde::Serialize;
 
-crate::format::shown!(Experiment, experiment);
+crate::format::shown!(ReadExperiment<'_>, experiment);
 crate::format::shown!(Plan, document);
 
 pub fn document(plan: &Plan) -> Document {
@@ -19,9 +21,16 @@ pub fn document(plan: &Plan) -> Document {
     read_only("run", names.join(", "), facts(plan, label))
 }
 
-/// The document of an experiment.
-pub fn experiment(experiment: &Experiment) -> Document {
-    let facts = [workload(experiment), sweep(experiment), conditions(experiment), rules(experiment)].concat();
+/// An experiment, and what it fails on.
+#[derive(Serialize)]
+pub struct ReadExperiment<'a> {
+    #[serde(flatten)]
+    pub experiment: &'a Experiment,
+    pub limits: Vec<Limit>,
+}
+
+fn experiment(ReadExperiment { experiment, limits }: &ReadExperiment) -> Document {
+    let facts = [workload(experiment), sweep(experiment), conditions(experiment), rules(experiment, limits)].concat();
     let subjects = experiment.arms.iter().map(|arm| Fact::new(&arm.name, arm.what(&experiment.arms)));
     Document { subjects: subjects.collect(), ..read_only("compare", experiment.title.clone(), facts) }
 }
@@ -62,7 +71,7 @@ fn conditions(experiment: &Experiment) -> Vec<Fact> {
 }
 
 /// When it ends, and what counts as a difference.
-fn rules(experiment: &Experiment) -> Vec<Fact> {
+fn rules(experiment: &Experiment, limits: &[Limit]) -> Vec<Fact> {
     let Rules { targets, margin, precision, budget_seconds, slice_seconds, .. } = &experiment.rules;
     let percent = |fraction: f64| tied(&number::percent(fraction));
     let budget = units_tied(&format!("{budget_seconds} s"));
@@ -75,7 +84,7 @@ fn rules(experiment: &Experiment) -> Vec<Fact> {
         Fact::new("Hang timeout", units_tied(&format!("{} s", experiment.rules.hang_timeout()))),
     ];
     facts.extend(slice_seconds.map(|slice| Fact::new("Slice", tied(&number::seconds(slice)))));
-    facts.extend(experiment.limits.iter().map(|limit| Fact::new("Fails if", limit.text.clone())));
+    facts.extend(limits.iter().map(|limit| Fact::new("Fails if", limit.text.clone())));
     facts.extend(experiment.published.iter().map(|published| {
         let change = published.change.map_or_else(|| number::MISSING.to_owned(), percent);
         Fact::new("Published", format!("{}: {change} ({})", published.metric.name(), published.source))
@@ -109,7 +118,7 @@ pub use tests::experiment as fixture;
 
 #[cfg(test)]
 mod tests {
-    use super::Experiment;
+    use super::{Limit, Metric, ReadExperiment};
     use crate::Format;
     use model::experiment::draft::Surroundings;
     use model::plan::service::Address;
@@ -135,7 +144,7 @@ mod tests {
         assert_eq!(table.matches("numjobs").count(), 1, "{table}");
     }
 
-    pub fn experiment() -> Experiment {
+    pub fn experiment() -> ReadExperiment<'static> {
         let text = r#"
             title = "blocks over nbd"
             job = "[a]\nioengine=nbd\nuri={s.uri}\nrw=randread"
@@ -150,6 +159,8 @@ mod tests {
         "#;
         let address = |_: &str| Address { port: 1111, directory: "/tmp/s".to_owned() };
         let surroundings = Surroundings { address: &address, ..Surroundings::default() };
-        model::experiment::file::parse("x.toml", text).unwrap().resolve(&surroundings).unwrap()
+        let draft = model::experiment::file::parse("x.toml", text).unwrap();
+        let limits = draft.fail_on.iter().map(|text| Limit::parse(text, &Metric::quantities()).unwrap()).collect();
+        ReadExperiment { experiment: Box::leak(Box::new(draft.resolve(&surroundings).unwrap())), limits }
     }
 }

@@ -26,10 +26,10 @@ fn states(record: Record, stored: Option<Record>, text: &str) -> Vec<LimitState>
     judged(record, stored, text).iter().map(|limit| limit.state).collect()
 }
 
-fn judged(mut record: Record, stored: Option<Record>, text: &str) -> Vec<LimitFinding> {
-    *record.limits_mut() = kind::limits::<Record>(&[text.to_owned()], record.plan(), stored.is_some()).unwrap();
+fn judged(record: Record, stored: Option<Record>, text: &str) -> Vec<LimitFinding> {
+    let limits = kind::limits::<Record>(&[text.to_owned()], record.plan(), stored.is_some()).unwrap();
     let stored = stored.map(|stored| Stored::new("then", stored));
-    record.study(stored.as_ref()).head.limits
+    record.judged(stored.as_ref(), &limits).head.limits
 }
 
 #[test]
@@ -71,9 +71,9 @@ fn changes_are_against_the_stored_record() {
     ] {
         assert_eq!(states(run(100), Some(run(0)), text), [state], "{text}");
     }
-    let mut alone = run(0);
-    *alone.limits_mut() = kind::limits::<Record>(&["iops < -5%".to_owned()], alone.plan(), true).unwrap();
-    assert_eq!(alone.study(None).head.limits[0].state, Undecided, "nothing to judge it by");
+    let alone = run(0);
+    let limits = kind::limits::<Record>(&["iops < -5%".to_owned()], alone.plan(), true).unwrap();
+    assert_eq!(alone.judged(None, &limits).head.limits[0].state, Undecided, "nothing to judge it by");
 }
 
 /// Two executions are the units; what their snapshots do not have comes from the totals of their jobs.

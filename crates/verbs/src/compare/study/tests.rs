@@ -8,11 +8,11 @@ mod placement;
 mod regimes;
 
 use super::{Progress, measured, study};
-use crate::compare::finding::SlicePoint;
+use crate::compare::finding::{CompareFinding, SlicePoint};
 use crate::compare::record::{CompareRecord, End, Header, RoundRecord, Schedule, SliceReading, SliceRecord, SliceWork};
 use model::experiment::draft::{Draft, Surroundings, Workload};
 use model::experiment::{ArmPlan, Axis, Metric};
-use model::kind::{Envelope, Recorded};
+use model::kind::{self, Envelope, Recorded};
 use model::limit::LimitState;
 use model::reading::Reading;
 use model::record::{
@@ -53,6 +53,12 @@ pub(in crate::compare) fn experiment(draft: Draft) -> model::experiment::Experim
     let mut arms = vec![arm("baseline", &[])];
     arms.extend((!draft.against_itself).then(|| arm("candidate", &["inject_ns=1"])));
     Draft { workload, arms, ..draft }.resolve(&Surroundings::default()).unwrap()
+}
+
+/// The study with these limits.
+fn judged(record: &CompareRecord, limits: &[&str]) -> CompareFinding {
+    let texts: Vec<String> = limits.iter().map(|&limit| limit.to_owned()).collect();
+    record.judged(None, &kind::limits::<CompareRecord>(&texts, record.plan(), false).unwrap())
 }
 
 /// A simulated machine: the current values of its clocks, and its background.
@@ -341,9 +347,8 @@ fn a_sweep_over_submitters_finds_the_serial_part() {
 #[test]
 fn limits_and_the_noise_floor_follow_from_the_interval() {
     let limits = ["cycles_per_io > +5%", "cycles_per_io > +20%", "cycles_per_io < -1%", "latency_p99 > 0.1%"];
-    let limits = limits.map(|limit| Metric::limit(limit).unwrap()).to_vec();
     let load = costing(1000, 1100);
-    let found = study(&record(experiment(Draft { limits, ..Draft::default() }), 12, load));
+    let found = judged(&record(experiment(Draft::default()), 12, load), &limits);
     let states: Vec<LimitState> = found.head.limits.iter().map(|limit| limit.state).collect();
     assert_eq!(states, [LimitState::Exceeded, LimitState::Kept, LimitState::Kept, LimitState::Undecided]);
     let itself = experiment(Draft { against_itself: true, ..Draft::default() });
@@ -451,8 +456,7 @@ fn steal_is_divided_by_busy_time() {
 fn in_a_sweep_limits_and_margins_are_corrected() {
     use rand_distr::Distribution;
     let axes = vec![Axis { name: "bs".to_owned(), values: (1..=18).map(|bytes| format!("{bytes}k")).collect() }];
-    let limits = vec![Metric::limit("cycles_per_io > +3%").unwrap()];
-    let experiment = experiment(Draft { limits, axes, ..Draft::default() });
+    let experiment = experiment(Draft { axes, ..Draft::default() });
     let (mut by_limit, mut by_verdict) = (0, 0);
     for seed in 0..20 {
         let mut noise = rand_pcg::Pcg64Mcg::new(seed);
@@ -463,7 +467,7 @@ fn in_a_sweep_limits_and_margins_are_corrected() {
                 if case.is_multiple_of(2) { 100_000.0 } else { 102_990.0 } * (1.0 + 0.008 * table[round * 36 + case]);
             Load { nanos_per_io: nanos as u64, ios: 400 }
         };
-        let found = study(&record(experiment.clone(), 12, load));
+        let found = judged(&record(experiment.clone(), 12, load), &["cycles_per_io > +3%"]);
         let metrics = || found.cells.iter().map(|cell| &cell.metrics["cycles_per_io"]);
         assert!(metrics().filter(|metric| metric.detected).count() > 12, "most are detected");
         for metric in metrics() {
@@ -510,13 +514,12 @@ fn leave(slice: Parts, part: f64) {
 /// Five of six rounds beside work that leaves nothing, as two loops of dd on a busy machine: what is left of their cost is rounding.
 #[test]
 fn rounds_in_which_the_machine_was_never_idle_tell_no_cost() {
-    let limits = vec![Metric::limit("cycles_per_io > +3%").unwrap()];
     let load = costing(1000, 1100);
-    let whole = record(experiment(Draft { limits, ..Draft::default() }), 12, load);
+    let whole = record(experiment(Draft::default()), 12, load);
     let filled = |every: fn(usize) -> bool| {
         let mut record = whole.clone();
         parts(&mut record.rounds).filter(|slice| every(slice.round)).for_each(|slice| leave(slice, 0.0));
-        study(&record)
+        judged(&record, &["cycles_per_io > +3%"])
     };
     let most = filled(|number| !number.is_multiple_of(6));
     let cost = &most.cells[0].metrics["cycles_per_io"];
@@ -552,11 +555,10 @@ fn a_cost_within_the_error_of_its_background_has_no_change() {
 /// Idle clocks that do not advance give no difference, and rounding must not look like one.
 #[test]
 fn on_a_machine_that_is_never_idle_the_cost_is_unknown() {
-    let limits = vec![Metric::limit("cycles_per_io > +3%").unwrap()];
-    let draft = Draft { limits, ..Draft::default() };
-    let mut record = record(experiment(draft), 12, |_, _| Load { nanos_per_io: 1000, ios: 40_000 });
+    let load = |_, _| Load { nanos_per_io: 1000, ios: 40_000 };
+    let mut record = record(experiment(Draft::default()), 12, load);
     parts(&mut record.rounds).for_each(|slice| leave(slice, 0.0));
-    let found = study(&record);
+    let found = judged(&record, &["cycles_per_io > +3%"]);
     let cost = &found.cells[0].metrics["cycles_per_io"];
     assert_eq!((cost.change, cost.low, cost.detected), (None, None, false));
     assert!(cost.reason.as_ref().unwrap().contains("100 % busy without the workload"), "{cost:?}");

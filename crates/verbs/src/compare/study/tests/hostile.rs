@@ -5,6 +5,7 @@ use super::*;
 use crate::compare::record::CaseLatency;
 use crate::hostile::{Vandal, changes};
 use model::histogram::Histogram;
+use model::limit::Limit;
 use model::record::{Direction, Execution, IoInterval, JobRecord, Latency};
 
 fn any_load(round: usize, case: usize) -> Load {
@@ -13,8 +14,7 @@ fn any_load(round: usize, case: usize) -> Load {
 
 /// Includes latencies, so that percentiles are compared.
 fn slices() -> CompareRecord {
-    let limits = ["cycles_per_io > +1%", "iops < -1%"].map(|limit| Metric::limit(limit).unwrap()).to_vec();
-    let mut record = record(experiment(Draft { limits, ..Draft::default() }), 12, any_load);
+    let mut record = record(experiment(Draft::default()), 12, any_load);
     for round in &mut record.rounds {
         let latency = |case| {
             let mut ticks = Histogram::new();
@@ -51,13 +51,15 @@ fn executions() -> CompareRecord {
     record
 }
 
-/// Most changed records must still be valid; all of those are studied.
+/// Most changed records must still be valid; all of those are studied, with limits that are changed too.
 fn studied(record: &CompareRecord) -> u64 {
-    let vandal = Vandal::new(record);
+    let limits = ["cycles_per_io > +1%", "iops < -1%"].map(|limit| Limit::parse(limit, &Metric::quantities()).unwrap());
+    let vandal = Vandal::new(&(record, limits));
     let mut studied = 0;
     for seed in 0..changes() {
-        let Ok(changed) = serde_json::from_value::<CompareRecord>(vandal.changed(seed)) else { continue };
-        study(&changed);
+        let changed = serde_json::from_value::<(CompareRecord, Vec<Limit>)>(vandal.changed(seed));
+        let Ok((changed, limits)) = changed else { continue };
+        changed.judged(None, &limits);
         let mut progress = Progress::new(&changed.header);
         changed.rounds.iter().for_each(|round| progress.add(round));
         progress.standing();

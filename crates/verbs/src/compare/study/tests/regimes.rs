@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::compare::TWO_REGIMES;
-use model::experiment::Metric;
 use model::limit::LimitState;
 use model::stats::Verdict;
 
@@ -35,8 +34,7 @@ fn the_last_regime_gives_the_answer() {
 
 #[test]
 fn a_last_regime_that_is_too_short_gives_no_verdict() {
-    let limit = Metric::limit("cycles_per_io > +3%").unwrap();
-    let found = study(&record(experiment(Draft { limits: vec![limit], ..Draft::default() }), 11, stepping(8)));
+    let found = judged(&record(experiment(Draft::default()), 11, stepping(8)), &["cycles_per_io > +3%"]);
     for (name, metric) in &found.cells[0].metrics {
         assert_eq!((metric.change, metric.verdict), (None, Verdict::Inconclusive), "{name}");
     }
