@@ -461,7 +461,7 @@ fn unread_options(draft: &Draft) -> impl Iterator<Item = Warning> {
 }
 
 fn said_options(draft: &Draft) -> impl Iterator<Item = Warning> {
-    let given = options::said().filter(|(option, _)| draft.places.contains_key(option));
+    let given = options::all_said().filter(|(option, _)| draft.places.contains_key(option));
     given.map(|(option, what)| differs(&draft.job, format!("{option}: {what}")))
 }
 
@@ -509,7 +509,7 @@ fn header(job: &JobPlan) -> Option<Complaint> {
     let header = u64::from(method.header()?.1);
     let block = job.used_sizes().map(|sizes| sizes.least()).min().unwrap_or(0);
     let why = || {
-        let word = super::value::word(method);
+        let word = super::job::word(method);
         format!("verify={word} needs {header} bytes for each header, more than {}; use a larger bs", Short(block))
     };
     (block < header).then(|| ("verify", why()))
