@@ -116,6 +116,15 @@ impl Plan {
         let mut jobs = self.phases.iter().flat_map(|phase| &phase.jobs);
         jobs.find_map(|job| why(job).map(|why| format!("job '{}': {why}", job.name)))
     }
+
+    /// The jobs that replay traces, each with the number of its phase and its own in it; and where their caveats go.
+    pub fn replaying(&mut self) -> (impl Iterator<Item = (usize, usize, &mut JobPlan)>, &mut Vec<Warning>) {
+        let jobs = self.phases.iter_mut().enumerate().flat_map(|(phase, Phase { jobs })| {
+            let jobs = jobs.iter_mut().enumerate().filter(|(_, job)| job.replay.is_in_force());
+            jobs.map(move |(number, job)| (phase, number, job))
+        });
+        (jobs, &mut self.warnings)
+    }
 }
 
 /// Jobs that run at the same time and share one machine cost.
