@@ -10,7 +10,6 @@ use clap::Args;
 use jobs::replaying;
 use lab::created::Created;
 use lab::session::Settings as Measured;
-use model::plan::parse::files_and_options;
 use model::plan::{Plan, Settings, parse};
 use model::record::Source;
 use std::path::Path;
@@ -53,7 +52,8 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
     let measuring = &arguments.measuring;
     let asked = Asked::of(words, &arguments.output, &arguments.earlier, &measuring.observed.session)?;
     let mut plan = plan(arguments, &asked.services, &asked.inputs)?;
-    let replays = replaying::resolve(&mut plan)?;
+    let (jobs, warnings) = plan.replaying();
+    let replays = replaying::resolve(jobs, warnings)?;
     if arguments.readonly {
         refuse_writes(&mut plan)?;
     }
@@ -68,7 +68,7 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
     }
     // Otherwise they are checked when setup has run.
     if !arguments.choices.parse_only && asked.around.setup.is_none() {
-        let job_files: Vec<&Path> = files_and_options(&arguments.job).0.into_iter().map(Path::new).collect();
+        let job_files: Vec<&Path> = parse::files_and_options(&arguments.job).0.into_iter().map(Path::new).collect();
         verbs::cost::measure::check_files(&plan, &job_files, arguments.fio.file.as_deref())?;
     }
     let name = jobs().map(|job| job.name.as_str()).collect::<Vec<_>>().join("-");
@@ -87,7 +87,7 @@ fn plan(arguments: &RunArguments, services: &Services, inputs: &Inputs) -> anyho
     let mut overrides: Vec<String> = arguments.seed.map(|seed| format!("randseed={seed}")).into_iter().collect();
     let names = services.names();
     let job = names.fill_in_all(&arguments.job).map_err(BadInput)?;
-    let (files, options) = files_and_options(&job);
+    let (files, options) = parse::files_and_options(&job);
     let settings = |overrides| Settings {
         environment: &environment,
         overrides,

@@ -7,7 +7,7 @@ use lab::bounded_file;
 use lab::created::Created;
 use lab::error::{Error, Result};
 use model::plan::{
-    Access, Duration, FilePlan, JobPlan, Order, Pace, Plan, RequestPlan, Size, SyncPlan, Target as PlannedTarget,
+    Access, Duration, FilePlan, JobPlan, Order, Pace, RequestPlan, Size, SyncPlan, Target as PlannedTarget,
 };
 use model::unit::Bytes;
 use model::warning::{Code, Warning};
@@ -26,28 +26,29 @@ impl Replays {
     }
 }
 
-/// Reads the traces of a plan, and says in the plan what their jobs do.
+/// Reads the traces of jobs, each with the number of its phase and its own in it, and says in the jobs what they do then.
 ///
 /// # Errors
 /// A trace that cannot be read, or is none.
-pub fn resolve(plan: &mut Plan) -> Result<Replays> {
+pub fn resolve<'a>(
+    jobs: impl Iterator<Item = (usize, usize, &'a mut JobPlan)>,
+    warnings: &mut Vec<Warning>,
+) -> Result<Replays> {
     let mut replays = Replays::default();
-    for (number, phase) in plan.phases.iter_mut().enumerate() {
-        for (of_phase, job) in phase.jobs.iter_mut().enumerate().filter(|(_, job)| job.replay.is_in_force()) {
-            let mut read: BTreeMap<String, Arc<Replay>> = BTreeMap::new();
-            for copy in 0..job.copies.max(1) {
-                let Some(trace) = job.replay.trace_of(copy) else { continue };
-                let replay = match read.get(trace) {
-                    Some(replay) => replay.clone(),
-                    None => Arc::new(parsed(job, trace)?),
-                };
-                read.insert(trace.to_owned(), replay.clone());
-                replays.0.insert((number, of_phase, copy), replay);
-            }
-            let replayed = as_replayed(job, &read.into_values().collect::<Vec<_>>());
-            plan.warnings.extend(other_files(job, &replayed));
-            *job = replayed;
+    for (phase, number, job) in jobs {
+        let mut read: BTreeMap<String, Arc<Replay>> = BTreeMap::new();
+        for copy in 0..job.copies.max(1) {
+            let Some(trace) = job.replay.trace_of(copy) else { continue };
+            let replay = match read.get(trace) {
+                Some(replay) => replay.clone(),
+                None => Arc::new(parsed(job, trace)?),
+            };
+            read.insert(trace.to_owned(), replay.clone());
+            replays.0.insert((phase, number, copy), replay);
         }
+        let replayed = as_replayed(job, &read.into_values().collect::<Vec<_>>());
+        warnings.extend(other_files(job, &replayed));
+        *job = replayed;
     }
     Ok(replays)
 }

@@ -15,7 +15,7 @@ use crate::io_log::IoLog;
 use crate::thread_usage;
 use crate::workload::payload::Payload;
 use crate::workload::request_source::{Kind, Request, RequestSource};
-use interludes::{Injection, Next};
+use interludes::Injection;
 use lab::error::Result;
 use model::ThreadUsage;
 use model::plan::{Depth, JobPlan};
@@ -88,6 +88,20 @@ type AtStart = Box<dyn FnOnce() + Send>;
 struct InFlight {
     request: Request,
     stamp: u64,
+}
+
+/// The next step of the loop.
+enum Next {
+    Issue(Request),
+    /// Wait for this time, with nothing in flight.
+    Pause(Duration),
+    /// Sync the files that are due, with nothing in flight.
+    Sync,
+    /// Go on when nothing is in flight.
+    Settle,
+    /// The ramp has ended: start counting.
+    Count,
+    Done,
 }
 
 /// A step of a queue that is being filled.

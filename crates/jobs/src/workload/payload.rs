@@ -8,7 +8,7 @@ use crate::worker_pool::JobCopy;
 use crc::{Algorithm, Crc, Table};
 use filler::Filler;
 use md5::Digest;
-use model::plan::value::{Choice, word};
+use model::plan::job::{Choice, word};
 use model::plan::{Access, HEADER_BYTES, JobPlan, Pattern, VerifyMethod};
 use model::record::Verified;
 use model::unit::{Bytes, Hertz};

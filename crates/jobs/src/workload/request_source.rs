@@ -1,18 +1,16 @@
 //! Generates a job's requests: direction, file, offset and length, until its amount is done.
 
-mod draws;
 mod varied;
 
 #[cfg(test)]
 mod tests;
 
-use self::draws::{Cursor, Position, blocks};
 use self::varied::Varied;
-use super::amount::Amount;
-use super::permutation::{Permutation, split_mix};
+use super::percent_of;
+use super::permutation::{Permutation, below, split_mix};
 use super::target::Span;
 use super::turn::Turn;
-use model::plan::{Access, JobPlan, Order, Sizes};
+use model::plan::{Access, Distribution, Each, JobPlan, Order, Queue, Size, Sizes};
 
 /// One I/O to issue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +82,156 @@ pub struct RequestSource {
     passes: u64,
 }
 
+/// The place of one direction in the part of a file.
+#[derive(Clone, Debug)]
+struct Cursor {
+    begin: u64,
+    blocks: u64,
+    position: Position,
+}
+
+#[derive(Clone, Debug)]
+enum Position {
+    Next(u64),
+    Walk(Permutation),
+    Draw(u64),
+}
+
+impl Cursor {
+    /// Blocks until it is at its end.
+    fn left(&self) -> u64 {
+        match &self.position {
+            Position::Next(next) => self.blocks.saturating_sub(*next),
+            Position::Walk(walk) => walk.left().min(self.blocks),
+            Position::Draw(_) if self.blocks > 0 => u64::MAX,
+            Position::Draw(_) => 0,
+        }
+    }
+
+    #[inline(always)]
+    fn step(&mut self) -> u64 {
+        match &mut self.position {
+            Position::Next(next) => {
+                let block = if *next >= self.blocks { 0 } else { *next };
+                *next = block + 1;
+                block
+            }
+            Position::Walk(walk) => walk.step(),
+            Position::Draw(state) => below(split_mix(state), self.blocks),
+        }
+    }
+
+    fn restart(&mut self) {
+        match &mut self.position {
+            Position::Next(next) => *next = 0,
+            Position::Walk(walk) => walk.restart(),
+            Position::Draw(_) => {}
+        }
+    }
+}
+
+/// The bytes that a job still has to move: passes over its files, until they are moved. The rules are fio's.
+#[derive(Clone, Debug)]
+struct Amount {
+    /// Bytes of a whole pass, if bytes end it.
+    pass: u64,
+    /// Bytes of the pass that runs; fewer than a whole pass where the job ends within it.
+    here: u64,
+    /// Bytes of the passes before it.
+    before: u64,
+    /// The job ends at this number of bytes, even within a pass.
+    most: u64,
+    /// With `io_size`, passes are added to those of `loops` until this is moved …
+    least: u64,
+    /// … or less than this is missing: the largest block.
+    block: u64,
+    /// Passes that `loops` still asks for.
+    passes_left: u64,
+    /// `time_based`: only time ends the job.
+    endless: bool,
+}
+
+impl Amount {
+    /// The amount of a copy of a job that uses these parts of its files.
+    fn new(plan: &JobPlan, spans: &[Span]) -> Self {
+        let sum =
+            |percent: u8| spans.iter().fold(0, |sum: u64, span| sum.saturating_add(percent_of(span.length, percent)));
+        // A percentage of io_size makes the passes themselves shorter.
+        let (size, io_size) = match plan.duration.io_size {
+            None => (sum(100), None),
+            Some(Size::Percent(percent)) => (sum(percent), None),
+            Some(Size::Bytes(bytes)) => (sum(100), Some(bytes.0)),
+        };
+        // `size` limits what a pass over files of their own size moves.
+        let size = match (plan.files.each, plan.target.size) {
+            (Some(_), Some(Size::Bytes(most))) => size.min(most.0),
+            _ => size,
+        };
+        // Each block is moved twice.
+        let times = if plan.access == Access::TrimWrite { 2 } else { 1 };
+        let free = plan.order == Order::Random && plan.sets_no_random_map() && plan.access.writes();
+        // fio counts the bytes of a pass only for engines that queue; with others, a pass ends where its files do.
+        let pass = match (plan.engine.queue(), free) {
+            (Queue::Deep, true) => size.max(io_size.unwrap_or(0)).saturating_mul(times),
+            (Queue::Deep, false) => size.saturating_mul(times),
+            _ => u64::MAX,
+        };
+        let loops = u64::from(plan.duration.loops.max(1));
+        let moved = io_size.unwrap_or(size).saturating_mul(times);
+        let mut amount = Self {
+            pass,
+            here: 0,
+            before: 0,
+            most: moved.saturating_mul(loops),
+            least: if io_size.is_some() { moved } else { 0 },
+            block: plan.buffer_bytes(),
+            passes_left: loops - 1,
+            endless: plan.duration.time_based,
+        };
+        amount.begin_pass();
+        amount
+    }
+
+    /// Bytes after which the pass that runs is over.
+    #[inline(always)]
+    fn of_this_pass(&self) -> u64 {
+        self.here
+    }
+
+    /// Only time, or a number of I/Os, ends the job.
+    fn is_endless(&self) -> bool {
+        self.endless
+    }
+
+    /// From now on only time, or a number of I/Os, ends the job.
+    fn make_endless(&mut self) {
+        self.endless = true;
+        self.here = u64::MAX;
+    }
+
+    /// A pass ended after `moved` bytes: whether another one begins.
+    fn begins_another(&mut self, moved: u64) -> bool {
+        self.before = self.before.saturating_add(moved);
+        let begins = if moved == 0 {
+            // A pass without a single I/O would repeat forever.
+            false
+        } else if self.endless {
+            true
+        } else if self.passes_left > 0 {
+            self.passes_left -= 1;
+            true
+        } else {
+            self.least.saturating_sub(self.before) >= self.block
+        };
+        self.begin_pass();
+        begins
+    }
+
+    fn begin_pass(&mut self) {
+        self.here = if self.endless { u64::MAX } else { self.pass.min(self.most.saturating_sub(self.before)) };
+    }
+}
+
 impl RequestSource {
     /// The sequence for copy `copy` of a job over these parts of its files. `None` when they have no room for a block.
     pub fn new(plan: &JobPlan, spans: &[Span], copy: u32) -> Option<Self> {
@@ -93,7 +241,7 @@ impl RequestSource {
             *length = u32::try_from(sizes.most()).ok().filter(|length| *length > 0)?;
         }
         let mut seed = seed(plan, copy);
-        let varied = Varied::new(plan, spans, seed).map(Box::new);
+        let varied = is_varied(plan).then(|| Box::new(Varied::new(plan, spans, seed)));
         let mixed = plan.access == Access::ReadWrite;
         let mut cursors = Vec::with_capacity(spans.len());
         let mut room = false;
@@ -372,6 +520,25 @@ impl RequestSource {
         };
         self.issued += u64::from(length);
         Request { kind, file: file as u32, offset, length }
+    }
+}
+
+/// Whether a job is neither plainly sequential nor plainly random, or has several sizes.
+fn is_varied(plan: &JobPlan) -> bool {
+    let requests = &plan.requests;
+    let scattered = requests.run > 1
+        || requests.percent_random != Each::from(100)
+        || plan.has_own_alignment()
+        || requests.distribution != Distribution::Random;
+    plan.order == Order::Random && scattered || plan.used_sizes().any(|sizes| !matches!(sizes, Sizes::One(_)))
+}
+
+/// Blocks that a part of a file has room for. In sequential order the last one may reach beyond the part, as in fio, if
+/// the file does.
+fn blocks(span: &Span, order: Order, length: u64) -> u64 {
+    match order {
+        Order::Random => span.length / length,
+        Order::Sequential => span.length.div_ceil(length).min(span.length.saturating_add(span.beyond) / length),
     }
 }
 

@@ -32,7 +32,7 @@ macro_rules! words {
             $($(#[$about])* #[serde(rename = $word)] $value,)+
         }
 
-        impl crate::plan::value::Choice for $name {
+        impl crate::plan::job::Choice for $name {
             fn words() -> Vec<(&'static str, Self)> {
                 vec![$(($word, Self::$value) $(, ($other, Self::$value))*),+]
             }
@@ -48,14 +48,13 @@ mod logs;
 mod path_plan;
 
 use super::options::Takes;
-use super::value::word;
+use super::value::{Wrong, nearest};
 use crate::unit::{Bytes, Nanos};
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
 
 pub use conduct::{
-    Access, CallPlan, Ends, Inject, Order, OwnPlan, PATTERNS, Pace, Peer, ReplayPlan, Reporting, SyncPlan, ThreadPlan,
-    Together,
+    Access, CallPlan, Ends, Inject, Order, OwnPlan, Pace, Peer, ReplayPlan, Reporting, SyncPlan, ThreadPlan, Together,
 };
 pub use content::{Content, HEADER_BYTES, Pattern, Verify, VerifyMethod};
 pub use engine::{Buffers, ENGINES, Engine, EngineKind, Medium, Queue};
@@ -65,6 +64,33 @@ pub use path_plan::{
     MOST_PAYLOAD, MOST_SUBMITTERS, PathCopy, PathCrc, PathFraming, PathInFlight, PathNull, PathPlan, PathReceive,
     PathSegment, PathSend, PathTxQueue, TxTaskCpus,
 };
+
+/// A value that is one of a fixed set of words.
+pub trait Choice: Copy {
+    /// The words and their values.
+    fn words() -> Vec<(&'static str, Self)>;
+}
+
+/// The value of the word `text`.
+pub fn choice<T: Choice>(text: &str) -> Result<T, Wrong> {
+    let words = T::words();
+    if let Some((_, meaning)) = words.iter().find(|(word, _)| *word == text) {
+        return Ok(*meaning);
+    }
+    let suggestion = nearest(text, words.iter().map(|(word, _)| *word)).map(str::to_owned);
+    Err(Wrong { suggestion, ..Wrong::because(text, "is not supported") })
+}
+
+/// The first word for `value`.
+pub fn word<T: Choice + PartialEq>(value: T) -> &'static str {
+    T::words().into_iter().find(|(_, meaning)| *meaning == value).map_or("", |(word, _)| word)
+}
+
+/// All words, for help.
+pub fn list_words<T: Choice>() -> String {
+    let words: Vec<_> = T::words().into_iter().map(|(word, _)| word).collect();
+    words.join(", ")
+}
 
 /// All jobs of one `iotoll run`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -89,6 +115,15 @@ impl Plan {
         };
         let mut jobs = self.phases.iter().flat_map(|phase| &phase.jobs);
         jobs.find_map(|job| why(job).map(|why| format!("job '{}': {why}", job.name)))
+    }
+
+    /// The jobs that replay traces, each with the number of its phase and its own in it; and where their caveats go.
+    pub fn replaying(&mut self) -> (impl Iterator<Item = (usize, usize, &mut JobPlan)>, &mut Vec<Warning>) {
+        let jobs = self.phases.iter_mut().enumerate().flat_map(|(phase, Phase { jobs })| {
+            let jobs = jobs.iter_mut().enumerate().filter(|(_, job)| job.replay.is_in_force());
+            jobs.map(move |(number, job)| (phase, number, job))
+        });
+        (jobs, &mut self.warnings)
     }
 }
 
@@ -517,5 +552,15 @@ mod tests {
         ] {
             assert_eq!(job(&format!("rw=randread\n{options}")).has_random_map(), map, "{options}");
         }
+    }
+
+    #[test]
+    fn an_invalid_word_has_a_suggestion() {
+        assert_eq!(choice::<EngineKind>("io_uring"), Ok(EngineKind::IoUring));
+        assert_eq!(choice::<EngineKind>("psnyc").unwrap_err().suggestion.as_deref(), Some("psync"));
+        assert_eq!(choice::<(Access, Order)>("RANDREAD").unwrap_err().suggestion, None);
+        assert_eq!(choice::<(Access, Order)>("ranread").unwrap_err().suggestion.as_deref(), Some("randread"));
+        assert_eq!(choice::<Fallocate>("1"), Ok(Fallocate::Native));
+        assert_eq!(list_words::<Fallocate>(), "none, 0, native, posix, 1");
     }
 }

@@ -1,20 +1,59 @@
 //! The options of a job: name, accepted values, default, and what each one sets.
 //!
-//! The tables in `tables` are the only list of options. Parsing, messages, `--help`, the
-//! documentation, the work in reports and the comparison with stored records follow from them.
+//! The tables of the subjects, and then those of single engines, are the only list of options. Parsing, messages, `--help`, the
+//! documentation, the work in reports and the comparison with stored records follow from them. A row is written as
+//! `work("iodepth", count("I/Os", 1..=DEEPEST, field!(depth.in_flight)), Is("1"), "32", "0").help("…")`.
 
+mod content;
+mod engines;
+mod files;
 mod fio_names;
-mod tables;
+mod job;
+mod logs;
+mod path;
+mod requests;
 
-use super::job::{EngineKind, JobPlan, Size};
-use super::parse::Draft;
-use super::value::{self, Choice, Effect, LARGEST_FILE, Short, TimeUnit, Wrong, list_words, nearest};
+use self::Default::{Is, Required, Words};
+use super::job::*;
+use super::parse::{Draft, Start};
+use super::value::TimeUnit::{Microseconds, Seconds};
+use super::value::{
+    self, BLOCK, Effect, LARGEST_BLOCK, LARGEST_CPU, LARGEST_FILE, Short, TimeUnit, Wrong, blocks, count_in, cpus,
+    distribution, each_direction, file_names, name_format, percentages, percentiles, range, split, typed,
+};
 use crate::unit::{Bytes, Nanos};
+use fio_names::engine;
+pub(crate) use fio_names::unknown;
+pub use fio_names::{OfFio, no_such, of_fio};
 use std::ops::RangeInclusive;
-use tables::{all, by_subject};
 
 #[cfg(test)]
 mod tests;
+
+/// Upper limit of counts. A larger value is a typing error: as nanoseconds or cycles, this is up to one second for each
+/// I/O.
+const MANY: u32 = 1_000_000_000;
+const MANY_64: u64 = MANY as u64;
+
+/// The options of each subject. Those of single engines have none.
+const SUBJECTS: [(&str, &[JobOption]); 16] = [
+    ("Jobs", job::OPTIONS),
+    ("Requests", requests::OPTIONS),
+    ("Sizes of requests", requests::SIZES),
+    ("Positions of requests", requests::POSITIONS),
+    ("What is written", content::OPTIONS),
+    ("Whether it is read back right", content::VERIFY),
+    ("Files", files::OPTIONS),
+    ("Making, opening and syncing files", files::CALLS),
+    ("Pace and length", job::PACE),
+    ("Jobs among others", job::TOGETHER),
+    ("Threads", job::THREAD),
+    ("Traces that are replayed", logs::REPLAY),
+    ("Logs", logs::OPTIONS),
+    ("Reports and clocks of fio", logs::REPORTS),
+    ("", engines::OPTIONS),
+    ("", path::OPTIONS),
+];
 
 /// One row of the table.
 pub struct JobOption {
@@ -214,6 +253,38 @@ impl JobOption {
             [first @ .., last] => Some(format!("Engines {} and {last}", first.join(", "))),
         }
     }
+
+    const fn form(self, form: &'static str) -> Self {
+        Self { form, ..self }
+    }
+
+    /// The default in words, where a row has no room for it.
+    const fn otherwise(self, words: &'static str) -> Self {
+        Self { default: Default::Words(words), ..self }
+    }
+
+    const fn also(self, aliases: &'static [&'static str]) -> Self {
+        Self { aliases, ..self }
+    }
+
+    const fn of(self, engines: &'static [EngineKind]) -> Self {
+        Self { engines, ..self }
+    }
+
+    const fn help(self, help: &'static str) -> Self {
+        Self { help, ..self }
+    }
+
+    /// An option without effect that has one of these values only; the first is an example.
+    const fn only(self, words: &'static [&'static str]) -> Self {
+        let [example, ..] = words else { return self };
+        Self { set: Value::Ignored { words, bare: false }, example, ..self }
+    }
+
+    /// An option without effect that needs no value.
+    const fn bare(self) -> Self {
+        Self { set: Value::Ignored { words: &[], bare: true }, ..self }
+    }
 }
 
 impl Value {
@@ -269,6 +340,16 @@ fn limits(unit: &str, range: &RangeInclusive<u64>) -> String {
     format!("{} to {} {unit}", Short(*range.start()), Short(*range.end()))
 }
 
+/// All options, each with its subject.
+fn by_subject() -> impl Iterator<Item = (&'static str, &'static JobOption)> {
+    SUBJECTS.into_iter().flat_map(|(subject, options)| options.iter().map(move |option| (subject, option)))
+}
+
+/// All options.
+fn all() -> impl Iterator<Item = &'static JobOption> {
+    by_subject().map(|(_, option)| option)
+}
+
 /// fio's keywords for numbers of the machine.
 const KEYWORDS: [&str; 3] = ["$pagesize", "$mb_memory", "$ncpus"];
 
@@ -295,80 +376,13 @@ pub fn apply(job: &mut JobPlan, name: &str, text: &str) -> Result<(), Wrong> {
     outcome
 }
 
-/// Why `name` is refused when [`find`] returns `None`.
-pub(crate) fn unknown(name: &str) -> Wrong {
-    if let Some(group) = fio_names::refused(name) {
-        let harmless = if group.effect == Effect::None { " (no I/O depends on it)" } else { "" };
-        let wrong = Wrong::new(format!("known to fio, not supported{harmless}; {}", group.why));
-        // No guess: the name is spelled as it should be.
-        return Wrong { unsupported: Some(group.effect), ..wrong };
-    }
-    let known = all().flat_map(JobOption::names);
-    Wrong { suggestion: nearest(name, known).map(str::to_owned), ..Wrong::new("unknown") }
-}
-
-/// Why there is no help of an option that is not in [`reference()`].
-pub fn no_such(name: &str) -> String {
-    if let Some(option) = find(name) {
-        return format!("'{name}' has no effect: {}", option.help);
-    }
-    let wrong = unknown(name);
-    let meant = wrong.suggestion.map(|known| format!("; did you mean '{known}'?")).unwrap_or_default();
-    format!("'{name}': no job option: {}{meant}", wrong.reason)
-}
-
-/// Parses `ioengine`: an engine of fio that is not ours is no misspelling.
-fn engine(text: &str) -> Result<EngineKind, Wrong> {
-    // fio's other names for it.
-    let text = if ["aio", "linuxaio"].contains(&text) { "libaio" } else { text };
-    if EngineKind::parse(text).is_some() || !fio_names::has(fio_names::ENGINES, text) {
-        return value::choice(text);
-    }
-    let near = match text {
-        "exec" => "; iotoll cost -- COMMAND measures a program",
-        "libzbc" => "; ioengine=psync with direct=1 comes nearest",
-        "libpmem" | "dev-dax" | "pmemblk" => "; mem comes nearest",
-        "pvsync" | "pvsync2" | "vsync" => "; ioengine=psync comes nearest",
-        "net" | "netsplice" => "; engines nbd and rr, and iotoll blast, use networks",
-        "rados" | "rbd" => "; iotoll guest run --stack rbd measures the kernel's",
-        _ => "",
-    };
-    let wrong = Wrong::because(text, format_args!("is an engine of fio that is not supported{near}"));
-    Err(Wrong { unsupported: Some(Effect::Work), ..wrong })
-}
-
 /// All options that have an effect, in the order in which help lists them.
 pub fn reference() -> impl Iterator<Item = &'static JobOption> {
     all().filter(|option| option.has_effect())
 }
 
-/// What iotoll makes of an option of fio.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OfFio {
-    /// It means the same, under this name.
-    Supported(&'static str),
-    /// It has no effect, for this reason; its name here.
-    Accepted(&'static str, &'static str),
-    /// It is refused, for this reason.
-    Refused(&'static str),
-}
-
-/// All options of fio 3.33 with their other names, in alphabetical order.
-pub fn of_fio() -> Vec<(&'static str, OfFio)> {
-    let ours = all().filter(|option| !fio_names::has(fio_names::OWN, option.name)).flat_map(|option| {
-        let what =
-            if option.has_effect() { OfFio::Supported(option.name) } else { OfFio::Accepted(option.name, option.help) };
-        option.names().map(move |name| (name, what))
-    });
-    let refused = fio_names::REFUSED.iter();
-    let refused = refused.flat_map(|group| group.names().map(|name| (name, OfFio::Refused(group.why))));
-    let mut options: Vec<_> = ours.chain(refused).collect();
-    options.sort_unstable_by_key(|(name, _)| *name);
-    options
-}
-
 /// Options that are accepted and have no effect where fio would do something, each with what happens instead.
-pub(crate) fn said() -> impl Iterator<Item = (&'static str, &'static str)> {
+pub(crate) fn all_said() -> impl Iterator<Item = (&'static str, &'static str)> {
     all().filter(|option| option.role == Role::Said).map(|option| (option.name, option.help))
 }
 
@@ -384,7 +398,7 @@ pub(crate) fn of_other_engines(job: &JobPlan) -> impl Iterator<Item = &'static s
 const NOT_GIVEN: &str = "default";
 
 /// The options that define the work of a job, each with its value.
-pub fn work(job: &JobPlan) -> impl Iterator<Item = (&'static str, String)> {
+pub fn of_work(job: &JobPlan) -> impl Iterator<Item = (&'static str, String)> {
     let value = |option: &JobOption| (option.get)(job).unwrap_or_else(|| NOT_GIVEN.to_owned());
     all().filter(|option| option.role == Role::Work).map(move |option| (option.name, value(option)))
 }
@@ -428,31 +442,24 @@ const fn unshown<S: Copy>(set: S) -> Place<S> {
 /// A field of the job.
 macro_rules! field {
     ($($field:ident).+) => {
-        crate::plan::options::place(
-            |job| crate::plan::value::typed::shown(&job.$($field).+),
-            |draft, value| crate::plan::options::Takes::take(&mut draft.job.$($field).+, value),
-        )
+        place(|job| typed::shown(&job.$($field).+), |draft, value| Takes::take(&mut draft.job.$($field).+, value))
     };
 }
 
 /// A field of the job that is true where the option is 0.
 macro_rules! field_not {
     ($($field:ident).+) => {
-        crate::plan::options::place(
-            |job| crate::plan::value::typed::shown(&!job.$($field).+),
-            |draft, on: bool| draft.job.$($field).+ = !on,
-        )
+        place(|job| typed::shown(&!job.$($field).+), |draft, on: bool| draft.job.$($field).+ = !on)
     };
 }
 
 /// A field of the job, with the function that parses its value.
 macro_rules! parsed {
     ($($field:ident).+, $parse:expr) => {
-        crate::plan::options::place(
-            |job| crate::plan::value::typed::shown(&job.$($field).+),
+        place(
+            |job| typed::shown(&job.$($field).+),
             |draft, text| {
-                let value = $parse(text)?;
-                crate::plan::options::Takes::take(&mut draft.job.$($field).+, value);
+                Takes::take(&mut draft.job.$($field).+, $parse(text)?);
                 Ok(())
             },
         )
@@ -462,10 +469,7 @@ macro_rules! parsed {
 /// One of the words of the type of a field.
 macro_rules! word_of {
     ($($field:ident).+) => {
-        crate::plan::options::words(
-            || crate::plan::options::words_of(|job| &job.$($field).+),
-            crate::plan::options::parsed!($($field).+, crate::plan::value::choice),
-        )
+        words(|| words_of(|job| &job.$($field).+), parsed!($($field).+, choice))
     };
 }
 
@@ -539,4 +543,39 @@ kinds! {
     words(list: fn() -> String), SetText => Value::Choice;
     text(), SetText => Value::Text;
     name_or_nothing(), SetText => Value::Name;
+}
+
+/// Any text.
+fn any(text: &str) -> Result<String, Wrong> {
+    Ok(text.to_owned())
+}
+
+/// The beginnings of rows: the name, the kind of the value with its place, the default, a valid value, an invalid one.
+macro_rules! roles {
+    ($($function:ident: $role:ident),+) => {
+        $(const fn $function(
+            name: &'static str,
+            Kind { get, set }: Kind,
+            default: Default,
+            example: &'static str,
+            bad_example: &'static str,
+        ) -> JobOption {
+            let (form, help, role) = ("", "", Role::$role);
+            JobOption { name, aliases: &[], help, default, engines: &[], role, example, bad_example, form, get, set }
+        })+
+    };
+}
+
+roles!(work: Work, extent: Extent, other: Other);
+
+/// An option of fio without effect, and why.
+const fn nothing(name: &'static str, why: &'static str) -> JobOption {
+    let kind = Kind { get: |_| None, set: Value::Ignored { words: &[], bare: false } };
+    let (option, role) = (other(name, kind, Default::Words("none"), "1", ""), Role::Nothing);
+    JobOption { role, help: why, form: "any value", ..option }
+}
+
+/// The same where fio would do something: a caveat says what happens instead.
+const fn said(name: &'static str, instead: &'static str) -> JobOption {
+    JobOption { role: Role::Said, ..nothing(name, instead) }
 }

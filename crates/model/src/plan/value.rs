@@ -7,9 +7,7 @@
 mod tests;
 pub mod typed;
 
-use crate::plan::job::{
-    Access, Distribution, ENGINES, EngineKind, Order, PATTERNS, Size, SizeRange, SizeShare, VerifyMethod,
-};
+use crate::plan::job::{Distribution, Size, SizeRange, SizeShare};
 use crate::unit::{Bytes, Nanos};
 use std::fmt::{self, Display, Write};
 use std::ops::RangeInclusive;
@@ -194,52 +192,6 @@ impl Display for Short {
             None => write!(f, "{}", self.0),
         }
     }
-}
-
-/// A value that is one of a fixed set of words.
-pub trait Choice: Copy {
-    /// The words and their values.
-    fn words() -> Vec<(&'static str, Self)>;
-}
-
-impl Choice for EngineKind {
-    fn words() -> Vec<(&'static str, Self)> {
-        ENGINES.iter().map(|engine| (engine.name, engine.kind)).collect()
-    }
-}
-
-impl Choice for (Access, Order) {
-    fn words() -> Vec<(&'static str, Self)> {
-        PATTERNS.into_iter().map(|(word, access, order)| (word, (access, order))).collect()
-    }
-}
-
-impl Choice for Option<VerifyMethod> {
-    fn words() -> Vec<(&'static str, Self)> {
-        let methods = VerifyMethod::words().into_iter().map(|(word, method)| (word, Some(method)));
-        [("0", None), ("none", None)].into_iter().chain(methods).collect()
-    }
-}
-
-/// The value of the word `text`.
-pub fn choice<T: Choice>(text: &str) -> Result<T, Wrong> {
-    let words = T::words();
-    if let Some((_, meaning)) = words.iter().find(|(word, _)| *word == text) {
-        return Ok(*meaning);
-    }
-    let suggestion = nearest(text, words.iter().map(|(word, _)| *word)).map(str::to_owned);
-    Err(Wrong { suggestion, ..Wrong::because(text, "is not supported") })
-}
-
-/// The first word for `value`.
-pub fn word<T: Choice + PartialEq>(value: T) -> &'static str {
-    T::words().into_iter().find(|(_, meaning)| *meaning == value).map_or("", |(word, _)| word)
-}
-
-/// All words, for help.
-pub fn list_words<T: Choice>() -> String {
-    let words: Vec<_> = T::words().into_iter().map(|(word, _)| word).collect();
-    words.join(", ")
 }
 
 /// Below this Jaro-Winkler similarity, a suggestion is more confusing than helpful. The misspellings in this module's

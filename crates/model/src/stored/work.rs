@@ -64,7 +64,7 @@ pub fn of_words((then, before): (&[String], &[Service]), (now, today): (&[String
 /// The options that define the work, under fio's names.
 fn of_jobs(then: &JobPlan, now: &JobPlan) -> Vec<String> {
     let files = JobPlan::file_count;
-    let options = options::work(then).zip(options::work(now));
+    let options = options::of_work(then).zip(options::of_work(now));
     let options = options.filter_map(|((name, then), (_, now))| differs(name, then, now));
     differs("files", files(then), files(now)).into_iter().chain(options).collect()
 }

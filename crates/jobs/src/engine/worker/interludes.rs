@@ -2,7 +2,7 @@
 
 use super::super::pacing::{Backlog, Replaying, Step};
 use super::super::traits::Sync;
-use super::Worker;
+use super::{Next, Worker};
 use crate::workload::replay::{Replay, What};
 use crate::workload::request_source::Request;
 use lab::error::{Error, Result};
@@ -11,23 +11,8 @@ use model::plan::JobPlan;
 use model::unit::Hertz;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 use sys::burner::Burner;
 use sys::clock::ticks;
-
-/// The next step of the loop.
-pub(super) enum Next {
-    Issue(Request),
-    /// Wait for this time, with nothing in flight.
-    Pause(Duration),
-    /// Sync the files that are due, with nothing in flight.
-    Sync,
-    /// Go on when nothing is in flight.
-    Settle,
-    /// The ramp has ended: start counting.
-    Count,
-    Done,
-}
 
 /// Busy work before each I/O, or before the first in each period.
 pub(super) struct Injection {

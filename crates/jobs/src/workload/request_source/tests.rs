@@ -1,7 +1,7 @@
 //! The requests of a job, in order.
 
 use super::*;
-use model::plan::{Each, EngineKind, Size};
+use model::plan::{Duration, EngineKind};
 use model::unit::Bytes;
 
 fn plan(access: Access, order: Order, read: u64, write: u64) -> JobPlan {
@@ -289,4 +289,45 @@ fn a_job_that_only_time_ends_goes_on_in_every_order() {
             }
         }
     }
+}
+
+/// The lengths of the passes of a job over a file of 64 KiB that fills each pass.
+fn passes(duration: Duration, access: Access) -> Vec<u64> {
+    let plan = JobPlan { access, duration, engine: EngineKind::Libaio, ..JobPlan::default() };
+    let mut amount = Amount::new(&plan, &[Span { begin: 0, length: 64 * KIB, beyond: 0 }]);
+    let mut passes = Vec::new();
+    loop {
+        let here = amount.of_this_pass();
+        if here > 0 {
+            passes.push(here / KIB);
+        }
+        if !amount.begins_another(here.next_multiple_of(4 * KIB)) {
+            return passes;
+        }
+    }
+}
+
+fn duration(io_size: Option<Size>, loops: u32) -> Duration {
+    Duration { io_size, loops, ..Duration::default() }
+}
+
+#[test]
+fn the_passes_are_those_of_fio() {
+    let bytes = |kib: u64| Some(Size::Bytes(Bytes(kib * KIB)));
+    assert_eq!(passes(duration(None, 1), Access::Read), [64]);
+    assert_eq!(passes(duration(None, 3), Access::Read), [64, 64, 64]);
+    assert_eq!(passes(duration(bytes(160), 1), Access::Read), [64, 64, 32]);
+    assert_eq!(passes(duration(bytes(160), 2), Access::Read), [64, 64, 64]);
+    assert_eq!(passes(duration(bytes(160), 3), Access::Read), [64, 64, 64], "not three times 160");
+    assert_eq!(passes(duration(bytes(20), 2), Access::Read), [40]);
+    assert_eq!(passes(duration(Some(Size::Percent(25)), 2), Access::Read), [16, 16]);
+    assert_eq!(passes(duration(None, 1), Access::TrimWrite), [128], "each block is trimmed and written");
+}
+
+#[test]
+fn a_pass_without_io_is_the_last() {
+    let plan = JobPlan { duration: duration(Some(Size::Bytes(Bytes(1 << 30))), 1), ..JobPlan::default() };
+    let mut amount = Amount::new(&plan, &[Span { begin: 0, length: 64 * KIB, beyond: 0 }]);
+    assert!(amount.begins_another(4 * KIB));
+    assert!(!amount.begins_another(0));
 }

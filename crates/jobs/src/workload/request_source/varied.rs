@@ -3,11 +3,13 @@
 //!
 //! All offsets here are relative to the part of the file that the job uses.
 
+mod draws;
+
 use super::Kind;
-use super::draws::{Dice, FreeMap, Skew};
 use crate::workload::permutation::{Permutation, below, split_mix};
 use crate::workload::target::Span;
-use model::plan::{Access, Distribution, JobPlan, Order, Sizes};
+use draws::{Dice, FreeMap, Skew};
+use model::plan::{Access, JobPlan, Order, Sizes};
 
 /// The state of such a job.
 #[derive(Clone, Debug)]
@@ -59,21 +61,8 @@ enum Chosen {
 }
 
 impl Varied {
-    /// `None` if the job needs none of this.
-    pub fn new(plan: &JobPlan, spans: &[Span], mut seed: u64) -> Option<Self> {
+    pub fn new(plan: &JobPlan, spans: &[Span], mut seed: u64) -> Self {
         let seed = &mut seed;
-        let requests = &plan.requests;
-        let random = plan.order == Order::Random;
-        let percent = requests.percent_random.all().map(|percent| u64::from(*percent));
-        let several = plan.used_sizes().any(|sizes| !matches!(sizes, Sizes::One(_)));
-        let scattered = random
-            && (plan.requests.run > 1
-                || percent != [100; 3]
-                || plan.has_own_alignment()
-                || requests.distribution != Distribution::Random);
-        if !(several || scattered) {
-            return None;
-        }
         let sizes = plan.sizes().each_ref().map(Dice::new);
         let dice = split_mix(seed);
         let files = spans.iter().map(|span| {
@@ -84,16 +73,16 @@ impl Varied {
             let whole = span.length.saturating_add(span.beyond);
             Part { begin: span.begin, length: span.length, whole, lanes, end: [0; 3] }
         });
-        Some(Self {
+        Self {
             order: plan.order,
-            percent,
+            percent: plan.requests.percent_random.all().map(|percent| u64::from(*percent)),
             run: plan.requests.run,
             run_left: 1,
             wraps: false,
             dice,
             files: files.collect(),
             sizes,
-        })
+        }
     }
 
     /// Whether a file has room for a request of this direction.

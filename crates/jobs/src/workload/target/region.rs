@@ -1,7 +1,7 @@
 //! The part of each file that a job uses. The rules are fio's.
 
 use super::Span;
-use crate::workload::amount;
+use crate::workload::percent_of;
 use lab::error::{Error, Result};
 use model::plan::{JobPlan, Size};
 use std::path::Path;
@@ -32,7 +32,7 @@ impl Share {
 
 /// The part that a job uses of a target with `length` bytes.
 pub(crate) fn span(plan: &JobPlan, path: &Path, share: Share, exists: bool, length: u64) -> Result<Span> {
-    let part = |percent: u8| amount::share(length, percent);
+    let part = |percent: u8| percent_of(length, percent);
     let block = plan.smallest_block().0.max(1);
     let each = plan.files.each.map(|size| size.0);
     let begin = begin(plan, share, each, length, block);
@@ -82,7 +82,7 @@ fn begin(plan: &JobPlan, share: Share, each: Option<u64>, length: u64, block: u6
     };
     let bytes = |amount: Size, of: u64| match amount {
         Size::Bytes(bytes) => bytes.0,
-        Size::Percent(percent) => amount::share(of, percent),
+        Size::Percent(percent) => percent_of(of, percent),
     };
     let (offset, increment) = (plan.target.offset, plan.target.increment);
     let begin = bytes(increment, size).saturating_mul(share.copy.into()).saturating_add(bytes(offset, length));
@@ -95,7 +95,7 @@ fn begin(plan: &JobPlan, share: Share, each: Option<u64>, length: u64, block: u6
 /// What a job with `filesize` uses of a file of that size: a percentage of it, and not what lies before `begin`.
 fn of_file(file: u64, size: Option<Size>, begin: u64, block: u64) -> u64 {
     let used = match size {
-        Some(Size::Percent(percent @ ..100)) => amount::share(file, percent) / block * block,
+        Some(Size::Percent(percent @ ..100)) => percent_of(file, percent) / block * block,
         _ => file,
     };
     used.saturating_sub(begin)

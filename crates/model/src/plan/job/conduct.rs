@@ -1,6 +1,6 @@
 //! What a job does to its files and in which order, how it asks the kernel, what slows it down, and how others depend on it.
 
-use super::{Each, PathCopy, PathInFlight};
+use super::{Choice, Each, PathCopy, PathInFlight};
 use crate::plan::value::Wrong;
 use crate::unit::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
@@ -65,20 +65,23 @@ pub enum Order {
     Random,
 }
 
-/// The values of `rw=`. Of two with the same meaning, the first is shown.
-pub const PATTERNS: [(&str, Access, Order); 11] = [
-    ("read", Access::Read, Order::Sequential),
-    ("write", Access::Write, Order::Sequential),
-    ("trim", Access::Trim, Order::Sequential),
-    ("randread", Access::Read, Order::Random),
-    ("randwrite", Access::Write, Order::Random),
-    ("randtrim", Access::Trim, Order::Random),
-    ("rw", Access::ReadWrite, Order::Sequential),
-    ("readwrite", Access::ReadWrite, Order::Sequential),
-    ("randrw", Access::ReadWrite, Order::Random),
-    ("trimwrite", Access::TrimWrite, Order::Sequential),
-    ("randtrimwrite", Access::TrimWrite, Order::Random),
-];
+impl Choice for (Access, Order) {
+    fn words() -> Vec<(&'static str, Self)> {
+        vec![
+            ("read", (Access::Read, Order::Sequential)),
+            ("write", (Access::Write, Order::Sequential)),
+            ("trim", (Access::Trim, Order::Sequential)),
+            ("randread", (Access::Read, Order::Random)),
+            ("randwrite", (Access::Write, Order::Random)),
+            ("randtrim", (Access::Trim, Order::Random)),
+            ("rw", (Access::ReadWrite, Order::Sequential)),
+            ("readwrite", (Access::ReadWrite, Order::Sequential)),
+            ("randrw", (Access::ReadWrite, Order::Random)),
+            ("trimwrite", (Access::TrimWrite, Order::Sequential)),
+            ("randtrimwrite", (Access::TrimWrite, Order::Random)),
+        ]
+    }
+}
 
 part! {
     /// What slows a job down.

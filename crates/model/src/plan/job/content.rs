@@ -1,5 +1,6 @@
 //! What a job writes.
 
+use super::Choice;
 use crate::plan::value::{Quoted, Wrong};
 use crate::unit::Bytes;
 use serde::{Deserialize, Serialize};
@@ -59,6 +60,13 @@ words! {
         Xxhash: "xxhash",
         /// Its content, a pattern. It has no header.
         Pattern: "pattern",
+    }
+}
+
+impl Choice for Option<VerifyMethod> {
+    fn words() -> Vec<(&'static str, Self)> {
+        let methods = VerifyMethod::words().into_iter().map(|(word, method)| (word, Some(method)));
+        [("0", None), ("none", None)].into_iter().chain(methods).collect()
     }
 }
 

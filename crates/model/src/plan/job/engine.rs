@@ -1,5 +1,6 @@
 //! The engines: what each does, and the properties that a plan depends on. Each has a row of [`ENGINES`].
 
+use super::Choice;
 use serde::{Deserialize, Serialize};
 
 /// A row of [`ENGINES`].
@@ -67,15 +68,16 @@ engines! {
     Nbd("nbd", Remote, Deep, Each, "Uses an export of a server over the Network Block Device protocol"),
 }
 
+impl Choice for EngineKind {
+    fn words() -> Vec<(&'static str, Self)> {
+        ENGINES.iter().map(|engine| (engine.name, engine.kind)).collect()
+    }
+}
+
 impl EngineKind {
     /// Its name in `ioengine=`.
     pub fn name(self) -> &'static str {
         self.row().name
-    }
-
-    /// Finds an engine by name.
-    pub fn parse(name: &str) -> Option<Self> {
-        ENGINES.iter().find(|engine| engine.name == name).map(|engine| engine.kind)
     }
 
     /// What its I/O goes to.
@@ -128,13 +130,14 @@ pub enum Buffers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::job::choice;
 
     #[test]
     fn every_engine_is_found_by_its_name() {
         for engine in &ENGINES {
-            assert_eq!((EngineKind::parse(engine.name), engine.kind.name()), (Some(engine.kind), engine.name));
+            assert_eq!((choice(engine.name), engine.kind.name()), (Ok(engine.kind), engine.name));
             assert_eq!(serde_json::to_value(engine.kind).unwrap(), engine.name);
         }
-        assert_eq!(EngineKind::parse("tape"), None);
+        assert!(choice::<EngineKind>("tape").is_err());
     }
 }

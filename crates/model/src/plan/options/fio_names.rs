@@ -1,7 +1,9 @@
-//! The options of fio 3.33 that are not in our tables, its engines' options, all aliases and its own flags included, as `fio --cmdhelp=all` and
-//! `fio --enghelp=ENGINE` list them.
+//! The names that no table of ours has, and why they are refused: the options of fio 3.33 and of its engines, all aliases and its own flags
+//! included, as `fio --cmdhelp=all` and `fio --enghelp=ENGINE` list them, and those that nobody has.
 
-use crate::plan::value::Effect;
+use super::{JobOption, all, find};
+use crate::plan::job::{EngineKind, choice};
+use crate::plan::value::{Effect, Wrong, nearest};
 
 /// Options that are refused for one reason.
 pub(super) struct Refused {
@@ -28,6 +30,74 @@ pub(super) fn refused(name: &str) -> Option<&'static Refused> {
 /// Whether a list of names has this one.
 pub(super) fn has(names: &str, name: &str) -> bool {
     names.split_whitespace().any(|known| known == name)
+}
+
+/// Why `name` is refused when [`find`](super::find) returns `None`.
+pub(crate) fn unknown(name: &str) -> Wrong {
+    if let Some(group) = refused(name) {
+        let harmless = if group.effect == Effect::None { " (no I/O depends on it)" } else { "" };
+        let wrong = Wrong::new(format!("known to fio, not supported{harmless}; {}", group.why));
+        // No guess: the name is spelled as it should be.
+        return Wrong { unsupported: Some(group.effect), ..wrong };
+    }
+    let known = all().flat_map(JobOption::names);
+    Wrong { suggestion: nearest(name, known).map(str::to_owned), ..Wrong::new("unknown") }
+}
+
+/// Why there is no help of an option that is not in [`reference()`](super::reference).
+pub fn no_such(name: &str) -> String {
+    if let Some(option) = find(name) {
+        return format!("'{name}' has no effect: {}", option.help);
+    }
+    let wrong = unknown(name);
+    let meant = wrong.suggestion.map(|known| format!("; did you mean '{known}'?")).unwrap_or_default();
+    format!("'{name}': no job option: {}{meant}", wrong.reason)
+}
+
+/// What iotoll makes of an option of fio.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OfFio {
+    /// It means the same, under this name.
+    Supported(&'static str),
+    /// It has no effect, for this reason; its name here.
+    Accepted(&'static str, &'static str),
+    /// It is refused, for this reason.
+    Refused(&'static str),
+}
+
+/// All options of fio 3.33 with their other names, in alphabetical order.
+pub fn of_fio() -> Vec<(&'static str, OfFio)> {
+    let ours = all().filter(|option| !has(OWN, option.name)).flat_map(|option| {
+        let what =
+            if option.has_effect() { OfFio::Supported(option.name) } else { OfFio::Accepted(option.name, option.help) };
+        option.names().map(move |name| (name, what))
+    });
+    let refused = REFUSED.iter();
+    let refused = refused.flat_map(|group| group.names().map(|name| (name, OfFio::Refused(group.why))));
+    let mut options: Vec<_> = ours.chain(refused).collect();
+    options.sort_unstable_by_key(|(name, _)| *name);
+    options
+}
+
+/// Parses `ioengine`: an engine of fio that is not ours is no misspelling.
+pub(super) fn engine(text: &str) -> Result<EngineKind, Wrong> {
+    // fio's other names for it.
+    let text = if ["aio", "linuxaio"].contains(&text) { "libaio" } else { text };
+    let known = choice(text);
+    if known.is_ok() || !has(ENGINES, text) {
+        return known;
+    }
+    let near = match text {
+        "exec" => "; iotoll cost -- COMMAND measures a program",
+        "libzbc" => "; ioengine=psync with direct=1 comes nearest",
+        "libpmem" | "dev-dax" | "pmemblk" => "; mem comes nearest",
+        "pvsync" | "pvsync2" | "vsync" => "; ioengine=psync comes nearest",
+        "net" | "netsplice" => "; engines nbd and rr, and iotoll blast, use networks",
+        "rados" | "rbd" => "; iotoll guest run --stack rbd measures the kernel's",
+        _ => "",
+    };
+    let wrong = Wrong::because(text, format_args!("is an engine of fio that is not supported{near}"));
+    Err(Wrong { unsupported: Some(Effect::Work), ..wrong })
 }
 
 /// On these I/O depends.

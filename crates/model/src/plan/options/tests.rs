@@ -96,7 +96,7 @@ fn unknown_options_differ_from_unsupported_options_of_fio() {
     let wrong = unknown("uid");
     assert_eq!(wrong.reason, "known to fio, not supported; start iotoll as that user, or in that control group");
     assert!(unknown("stats").reason.starts_with("known to fio, not supported (no I/O depends on it); each"));
-    for name in fio_names::ENGINES.split_whitespace().filter(|name| EngineKind::parse(name).is_none()) {
+    for name in fio_names::ENGINES.split_whitespace().filter(|name| choice::<EngineKind>(name).is_err()) {
         let wrong = engine(name).expect_err(name);
         assert!(wrong.suggestion.is_none() && wrong.reason.contains("is an engine of fio"), "{name}");
     }

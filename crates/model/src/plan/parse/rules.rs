@@ -1,11 +1,16 @@
-//! What options need and exclude: a row for each.
+//! What options need and exclude: a row for each, and what no row can say.
 
-use super::{Complaint, Draft};
-use crate::plan::job::{Access, Buffers, EngineKind, JobPlan, Medium, Order, Size, VerifyMethod, is_default};
-use crate::unit::Nanos;
+use super::{Draft, ParseError, Place};
+use crate::plan::job::{
+    Access, Buffers, Depth, EngineKind, JobPlan, Medium, Order, Queue, Size, VerifyMethod, is_default, word,
+};
+use crate::plan::options;
+use crate::plan::value::{LARGEST_FILE, Quoted, Short, Wrong};
+use crate::unit::{Bytes, Nanos};
+use crate::warning::{Code, Warning};
 
 /// What an option needs or excludes.
-pub(super) struct Rule {
+struct Rule {
     /// The option to change.
     option: &'static str,
     /// Whether a job breaks the rule.
@@ -28,10 +33,17 @@ impl Rule {
     const fn because(self, why: &'static str) -> Self {
         Self { why, ..self }
     }
+
+    fn sentence(&self, job: &JobPlan) -> String {
+        let (sync, every) = syncs(job).unwrap_or(("", 1));
+        let writes = if every == 1 { "each write".to_owned() } else { format!("every {every} writes") };
+        let sentence = self.why.replace("{engine}", job.engine.name()).replace("{sync}", sync);
+        sentence.replace("{writes}", &writes).replace("{files}", &job.file_count().to_string())
+    }
 }
 
-/// What an engine needs, rates, and injected work.
-pub(super) static FIRST: &[Rule] = &[
+/// What an engine needs, rates, injected work, and files.
+static FIRST: &[Rule] = &[
     refused("rr_peer", |job, _| job.engine == EngineKind::Rr && job.own.rr_peer.is_none())
         .because("ioengine=rr needs an echo server; add one, for example rr_peer=tcp://127.0.0.1:5007"),
     refused("uri", |job, _| job.engine.medium() == Medium::Remote && job.path.uri.is_none())
@@ -46,16 +58,13 @@ pub(super) static FIRST: &[Rule] = &[
         .because("ioengine=work needs a cost for each I/O, for example work_steps=1000"),
     refused("inject_every", |job, draft| job.inject.every > Nanos(0) && !draft.places.contains_key("inject_ns"))
         .because("it has no effect without inject_ns; add it, for example inject_ns=500000"),
+    refused("filename", |job, _| has_files(job) && job.target.files.iter().any(|name| name == "-")).because(
+        "'-' means standard input or output to fio, which are no storage; use a file, './-' if that is its name",
+    ),
 ];
 
-/// Files.
-pub(super) static FILES: &[Rule] =
-    &[refused("filename", |job, _| has_files(job) && job.target.files.iter().any(|name| name == "-")).because(
-        "'-' means standard input or output to fio, which are no storage; use a file, './-' if that is its name",
-    )];
-
 /// Traces, and what is verified. The kernel moves MAX_RW_COUNT bytes in one call.
-pub(super) static LAST: &[Rule] = &[
+static LAST: &[Rule] = &[
     refused("bs", |job, _| holds_data(job) && job.access != Access::Trim && job.largest_block().0 > 0x7fff_f000)
         .because("a read or write moves at most 2147479552 bytes in one call; use bs=2147479552 or less, or rw=trim"),
     refused("read_iolog", |job, _| job.replay.traces.iter().any(|trace| trace == "-"))
@@ -76,7 +85,7 @@ pub(super) static LAST: &[Rule] = &[
 ];
 
 /// What has no effect, as in fio.
-pub(super) static IGNORED: &[Rule] = &[
+static IGNORED: &[Rule] = &[
     told(|job, _| job.files.count.is_some() && !job.target.files.is_empty())
         .because("nrfiles has no effect beside filename, as in fio"),
     told(|job, _| job.files.name_format.is_some() && !job.target.files.is_empty())
@@ -84,7 +93,7 @@ pub(super) static IGNORED: &[Rule] = &[
 ];
 
 /// Where a job deliberately does other work than fio 3.33 would: docs/guide/fio.md lists and explains these.
-pub(super) static DIFFERS: &[Rule] = &[
+static DIFFERS: &[Rule] = &[
     told(|job, _| unequal_blocks(job) && job.access == Access::ReadWrite).because(
         "bs has different sizes, and reads and writes each visit every block of their size, so both may visit the same bytes; fio leaves \
          blocks out, because its map has blocks of the smallest size",
@@ -120,24 +129,144 @@ pub(super) static DIFFERS: &[Rule] = &[
         .because("ioengine={engine} writes nothing whose content could be chosen"),
 ];
 
+/// Turns a complete draft into a job. An option that is missing is reported at `section`.
+pub(super) fn checked(mut draft: Draft, section: &Place, warnings: &mut Vec<Warning>) -> Result<JobPlan, ParseError> {
+    warnings.extend(endless(&mut draft.job));
+    let complaint = broken(FIRST, &draft)
+        .or_else(|| region(&mut draft.job))
+        .or_else(|| block_size(&draft.job))
+        .or_else(|| broken(LAST, &draft))
+        .or_else(|| header(&draft.job));
+    if let Some((option, reason)) = complaint {
+        let reason = format!("job {}: {reason}", Quoted(&draft.job.name));
+        return Err(ParseError::option(option, draft.places.get(option).unwrap_or(section), Wrong::new(reason)));
+    }
+    warnings.extend(ignored(&draft));
+    warnings.extend(more_files(&draft));
+    for (code, rules) in [(Code::OptionIgnored, IGNORED), (Code::OptionDiffers, DIFFERS)] {
+        let broken = rules.iter().filter(|rule| (rule.broken)(&draft.job, &draft));
+        warnings.extend(broken.map(|rule| caveat(code, &draft.job, &rule.sentence(&draft.job))));
+    }
+    warnings.extend(single_queue(&mut draft.job));
+    draft.job.depth = batches(draft.job.depth);
+    Ok(draft.job)
+}
+
+/// The option to change, and why.
+type Complaint = (&'static str, String);
+
+/// As in fio, a job without `runtime` ends with its I/O.
+fn endless(job: &mut JobPlan) -> Option<Warning> {
+    if !job.duration.time_based || job.duration.runtime > Nanos(0) {
+        return None;
+    }
+    job.duration.time_based = false;
+    let why = "time_based has no effect without runtime, as in fio; add one, for example runtime=10s";
+    Some(caveat(Code::OptionIgnored, job, why))
+}
+
+/// An engine without files needs a size from the job: from `size`, or from an option that ends the job.
+fn region(job: &mut JobPlan) -> Option<Complaint> {
+    if job.engine.medium() != Medium::Nothing {
+        return None;
+    }
+    let block = job.largest_block().0;
+    let files = |most: Bytes| most.0.saturating_mul(job.file_count() as u64).min(LARGEST_FILE);
+    let filesize = job.files.each.map(|size| Size::Bytes(Bytes(files(size))));
+    let size = match (job.target.size.or(filesize), job.duration.io_size, job.duration.number_ios) {
+        (Some(Size::Bytes(size)), _, _) | (None, Some(Size::Bytes(size)), _) => size,
+        (None, None, Some(ios)) => Bytes(ios.saturating_mul(block).min(LARGEST_FILE)),
+        (Some(Size::Percent(_)), _, _) | (None, Some(Size::Percent(_)), _) | (None, None, None) => {
+            let engine = job.engine.name();
+            return Some((
+                "size",
+                format!(
+                    "ioengine={engine} has no file whose size it could use; give a size in bytes, for example size=1g"
+                ),
+            ));
+        }
+    };
+    job.target.size = Some(Size::Bytes(size));
+    None
+}
+
+/// `size` is divided among the files, and a file smaller than a block would get no I/O.
+fn block_size(job: &JobPlan) -> Option<Complaint> {
+    let of_one_file = match (job.files.each, job.target.size) {
+        (Some(each), _) => each.0,
+        (None, Some(Size::Bytes(Bytes(size)))) => size / job.file_count() as u64,
+        (None, _) => return None,
+    };
+    // Of several sizes, those that do not fit are not drawn.
+    let block = job.used_sizes().map(|sizes| sizes.least()).max().unwrap_or(0);
+    (block > of_one_file).then(|| {
+        ("bs", format!("a block of {} bytes does not fit into a file of {} bytes", Short(block), Short(of_one_file)))
+    })
+}
+
+/// Options that are given and that the engine does not read, or iotoll does not.
+fn ignored(draft: &Draft) -> impl Iterator<Item = Warning> {
+    let job = &draft.job;
+    let given = |option: &str| draft.places.contains_key(option);
+    let unread = options::of_other_engines(job).filter(move |option| given(option));
+    let unread = unread.map(|option| format!("{option} has no effect with ioengine={}", job.engine.name()));
+    let said = options::all_said().filter(move |(option, _)| given(option));
+    unread.chain(said.map(|(option, what)| format!("{option}: {what}"))).map(|what| differs(job, what))
+}
+
+/// fio adds to the files of a job when `filename` is given again, which readers of the file may not expect.
+fn more_files(draft: &Draft) -> Option<Warning> {
+    let job = &draft.job;
+    draft.more_files.then(|| {
+        let files = job.target.files.join(":");
+        let what = format!("filename is given more than once; as in fio, the job uses all of {}", Quoted(&files));
+        caveat(Code::FilesAdded, job, &what)
+    })
+}
+
+/// An engine whose calls wait for the I/O runs at depth 1 and ignores `iodepth`, as in fio.
+fn single_queue(job: &mut JobPlan) -> Option<Warning> {
+    if job.engine.queue() == Queue::Deep || job.depth.in_flight == 1 {
+        return None;
+    }
+    let asked = std::mem::replace(&mut job.depth.in_flight, 1);
+    let engine = job.engine.name();
+    Some(differs(job, format!("ioengine={engine} waits for each I/O, so iodepth={asked} runs as iodepth=1")))
+}
+
+fn differs(job: &JobPlan, what: String) -> Warning {
+    caveat(Code::OptionDiffers, job, &what)
+}
+
+fn caveat(code: Code, job: &JobPlan, what: &str) -> Warning {
+    Warning::new(code, format!("job {}: {what}", Quoted(&job.name)))
+}
+
+/// Limits the batches to the depth, as fio does.
+fn batches(asked: Depth) -> Depth {
+    let depth = asked.in_flight;
+    let submit = if asked.submit == 0 { depth } else { asked.submit.min(depth) };
+    let low = asked.low.map(|low| low.min(depth));
+    let complete_min = asked.complete_min.min(depth);
+    let complete_max = asked.complete_max.max(complete_min).clamp(1, depth);
+    Depth { in_flight: depth, low, submit, complete_min, complete_max }
+}
+
+/// A block has room for its header.
+fn header(job: &JobPlan) -> Option<Complaint> {
+    let method = job.verify.method?;
+    let header = u64::from(method.header()?.1);
+    let block = job.least_block().0;
+    (block < header).then(|| {
+        let (word, block) = (word(method), Short(block));
+        ("verify", format!("verify={word} needs {header} bytes for each header, more than {block}; use a larger bs"))
+    })
+}
+
 /// The first rule of these that a job breaks.
-pub(super) fn broken(rules: &[Rule], draft: &Draft) -> Option<Complaint> {
+fn broken(rules: &[Rule], draft: &Draft) -> Option<Complaint> {
     let rule = rules.iter().find(|rule| (rule.broken)(&draft.job, draft))?;
     Some((rule.option, rule.sentence(&draft.job)))
-}
-
-/// What all of these rules say that a job breaks.
-pub(super) fn all_broken(rules: &[Rule], draft: &Draft) -> impl Iterator<Item = String> {
-    rules.iter().filter(|rule| (rule.broken)(&draft.job, draft)).map(|rule| rule.sentence(&draft.job))
-}
-
-impl Rule {
-    fn sentence(&self, job: &JobPlan) -> String {
-        let (sync, every) = syncs(job).unwrap_or(("", 1));
-        let writes = if every == 1 { "each write".to_owned() } else { format!("every {every} writes") };
-        let sentence = self.why.replace("{engine}", job.engine.name()).replace("{sync}", sync);
-        sentence.replace("{writes}", &writes).replace("{files}", &job.file_count().to_string())
-    }
 }
 
 /// The option that syncs what a job writes, and after how many writes.

@@ -1,7 +1,6 @@
 //! Values in fio's syntax, at their limits and beyond.
 
 use super::*;
-use crate::plan::{Access, EngineKind, Fallocate, Order};
 
 fn reason<T: std::fmt::Debug>(outcome: Result<T, Wrong>) -> String {
     outcome.unwrap_err().reason
@@ -119,16 +118,6 @@ fn file_names_are_split_at_unescaped_colons() {
     for text in ["", ":", "a:", "a::b", "a\0b"] {
         assert!(file_names(text).is_err(), "{text:?}");
     }
-}
-
-#[test]
-fn an_invalid_word_has_a_suggestion() {
-    assert_eq!(choice::<EngineKind>("io_uring"), Ok(EngineKind::IoUring));
-    assert_eq!(choice::<EngineKind>("psnyc").unwrap_err().suggestion.as_deref(), Some("psync"));
-    assert_eq!(choice::<(Access, Order)>("RANDREAD").unwrap_err().suggestion, None);
-    assert_eq!(choice::<(Access, Order)>("ranread").unwrap_err().suggestion.as_deref(), Some("randread"));
-    assert_eq!(choice::<Fallocate>("1"), Ok(Fallocate::Native));
-    assert_eq!(list_words::<Fallocate>(), "none, 0, native, posix, 1");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Values as people type them: the reverse of parsing.
 
-use super::{Choice, Short, word};
+use super::Short;
 use crate::plan::job::*;
 use crate::unit::{Bytes, Nanos};
 use std::fmt::Display;

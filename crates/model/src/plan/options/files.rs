@@ -74,7 +74,7 @@ pub(super) static CALLS: &[JobOption] = &[
 
 // Places that are no fields.
 const FILENAME: Place<SetText> = place(
-    |job| shown(&job.target.files),
+    |job| typed::shown(&job.target.files),
     |draft, text| {
         let files = file_names(text)?;
         draft.more_files = !draft.job.target.files.is_empty();
@@ -83,7 +83,7 @@ const FILENAME: Place<SetText> = place(
     },
 );
 const DIRECTORY: Place<SetText> = place(
-    |job| shown(&job.target.directory.iter().cloned().collect::<Vec<_>>()),
+    |job| typed::shown(&job.target.directory.iter().cloned().collect::<Vec<_>>()),
     |draft, text| match file_names(text)?.as_slice() {
         [one] => {
             draft.job.target.directory = Some(one.clone());
@@ -93,7 +93,7 @@ const DIRECTORY: Place<SetText> = place(
     },
 );
 const DIRECT: Place<Set<bool>> = place(
-    |job| shown(&job.direct),
+    |job| typed::shown(&job.direct),
     |draft, on| {
         draft.job.direct = on;
         draft.cache.direct = Some(on);

@@ -60,8 +60,10 @@ pub(super) static OPTIONS: &[JobOption] = &[
 ];
 
 // Places that are no fields.
-const PATH_MAX_PAYLOAD: Place<Set<u64>> =
-    place(|job| shown(&Bytes(job.path.max_payload.into())), |draft, bytes| draft.job.path.max_payload = bytes as u32);
+const PATH_MAX_PAYLOAD: Place<Set<u64>> = place(
+    |job| typed::shown(&Bytes(job.path.max_payload.into())),
+    |draft, bytes| draft.job.path.max_payload = bytes as u32,
+);
 
 fn of_client(text: &str) -> Result<PathNull, Wrong> {
     match choice(text)? {

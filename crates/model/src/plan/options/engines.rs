@@ -52,4 +52,4 @@ pub(super) static OPTIONS: &[JobOption] = &[
 
 // Places that are no fields.
 const INJECT_NS: Place<Set<u64>> =
-    place(|job| shown(&job.inject.time.0), |draft, nanos| draft.job.inject.time = Nanos(nanos));
+    place(|job| typed::shown(&job.inject.time.0), |draft, nanos| draft.job.inject.time = Nanos(nanos));

@@ -63,3 +63,7 @@ fn log_name(text: &str) -> Result<String, Wrong> {
         false => Ok(text.to_owned()),
     }
 }
+
+fn file_name(text: &str) -> Result<String, Wrong> {
+    if text.ends_with('/') { Err(Wrong::because(text, "is a folder")) } else { Ok(text.to_owned()) }
+}

@@ -15,8 +15,14 @@ pub(super) static OPTIONS: &[JobOption] = &[
         .help("Write this pattern, repeated, instead of noise"),
     work("buffer_compress_percentage", percent(field!(content.compress_percent)), Is("0"), "50", "101")
         .help("Make this part of each chunk compressible: zeros, or buffer_pattern. Implies refill_buffers"),
-    work("buffer_compress_chunk", number("bytes", 0..=GIB, field!(content.compress_chunk)), Is("512"), "4k", "half")
-        .help("Bytes of noise and compressible data, in turn. 0 means a block"),
+    work(
+        "buffer_compress_chunk",
+        number("bytes", 0..=1 << 30, field!(content.compress_chunk)),
+        Is("512"),
+        "4k",
+        "half",
+    )
+    .help("Bytes of noise and compressible data, in turn. 0 means a block"),
     work("dedupe_percentage", percent(field!(content.dedupe_percent)), Is("0"), "30", "most")
         .help("Make this part of the writes equal to an earlier one. Implies refill_buffers"),
 ];

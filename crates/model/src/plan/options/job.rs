@@ -117,8 +117,10 @@ const NAME: Place<SetText> = unshown(|draft, text| any(text).map(|name| draft.jo
 const STONEWALL: Place<Set<bool>> =
     unshown(|draft, on| draft.start = if on { Start::AfterPrevious } else { Start::Together });
 
-const NUMBER_IOS: Place<Set<u64>> =
-    place(|job| shown(&job.duration.number_ios), |draft, ios| draft.job.duration.number_ios = (ios > 0).then_some(ios));
+const NUMBER_IOS: Place<Set<u64>> = place(
+    |job| typed::shown(&job.duration.number_ios),
+    |draft, ios| draft.job.duration.number_ios = (ios > 0).then_some(ios),
+);
 
 const CPUMASK: Place<Set<u64>> = unshown(|draft, mask| {
     draft.job.thread.cpus_allowed = (0..=LARGEST_CPU.min(31)).filter(|cpu| mask >> cpu & 1 == 1).collect();
