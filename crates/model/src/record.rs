@@ -11,7 +11,7 @@ pub use crate::account::{Account, AccountKind, Accounts, TaskOwner, TaskTime, Ta
 use crate::events::Events;
 use crate::group_limit::{Boundary, GroupLimit, LimitWindow};
 use crate::kind::Envelope;
-pub use crate::meter::{ByMeter, Count, Meter, MeterStatus, Selection};
+pub use crate::meter::{Meter, MeterStatus, Selection};
 use crate::page_cache::CacheRecord;
 use crate::placement::{Place, Whereabouts};
 use crate::plan::service::Service;
@@ -23,7 +23,7 @@ use crate::storage::Storage;
 use crate::unit::{Bytes, Hertz, Nanos};
 use crate::warning::Warning;
 pub use job::{Direction, JobRecord, Latency, Lost, StageLatencies, StampError, ThreadUsage, Verified};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeMap;
 
 /// One measurement with its provenance.
@@ -209,6 +209,77 @@ impl Mode {
     }
 }
 
+/// The value of a meter's counter at one instant, as the sum over CPUs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Count {
+    /// CLOCK_MONOTONIC at the reading; the mean over CPUs if each was read at an instant of its own.
+    pub at_nanos: Nanos,
+    /// The CPUs that were counted: two readings of a different number have nothing in between. 0 if a CPU came or went before the reading.
+    pub cpus: u32,
+    /// Nanoseconds or cycles, according to the descriptor.
+    pub total: u64,
+}
+
+/// One reading for each meter. A fixed array, so that a reading does not allocate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ByMeter<T>([Option<T>; Meter::ALL.len()]);
+
+impl<T> Default for ByMeter<T> {
+    fn default() -> Self {
+        Self([(); Meter::ALL.len()].map(|()| None))
+    }
+}
+
+impl<T> ByMeter<T> {
+    /// The reading of `meter`, if any.
+    pub fn get(&self, meter: Meter) -> Option<&T> {
+        self.0.get(meter as usize)?.as_ref()
+    }
+
+    /// The reading of `meter`, mutable.
+    pub fn get_mut(&mut self, meter: Meter) -> Option<&mut T> {
+        self.0.get_mut(meter as usize)?.as_mut()
+    }
+
+    /// Sets the reading of `meter`.
+    pub fn set(&mut self, meter: Meter, read: Option<T>) {
+        if let Some(place) = self.0.get_mut(meter as usize) {
+            *place = read;
+        }
+    }
+
+    /// All readings.
+    pub fn iter(&self) -> impl Iterator<Item = (Meter, &T)> {
+        Meter::ALL.into_iter().filter_map(|meter| Some((meter, self.get(meter)?)))
+    }
+}
+
+impl<T, const N: usize> From<[(Meter, T); N]> for ByMeter<T> {
+    fn from(readings: [(Meter, T); N]) -> Self {
+        readings.into_iter().collect()
+    }
+}
+
+impl<T> FromIterator<(Meter, T)> for ByMeter<T> {
+    fn from_iter<I: IntoIterator<Item = (Meter, T)>>(readings: I) -> Self {
+        let mut all = Self::default();
+        readings.into_iter().for_each(|(meter, read)| all.set(meter, Some(read)));
+        all
+    }
+}
+
+impl<T: Serialize> Serialize for ByMeter<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for ByMeter<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(BTreeMap::<Meter, T>::deserialize(deserializer)?.into_iter().collect())
+    }
+}
+
 /// Cumulative counters at one instant.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Snapshot {
@@ -383,4 +454,22 @@ pub enum Exit {
 
 fn is_first(group: &u32) -> bool {
     *group == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readings_are_kept_by_meter_and_a_missing_one_is_missing() {
+        let count = |total| Count { at_nanos: Nanos(1), cpus: 2, total };
+        let mut readings = ByMeter::from([(Meter::Idle, count(5)), (Meter::Pmu, count(0))]);
+        readings.set(Meter::Pmu, None);
+        assert_eq!(readings.get(Meter::Idle), Some(&count(5)));
+        assert_eq!(readings.get(Meter::Pmu), None);
+        let text = serde_json::to_string(&readings).unwrap();
+        assert_eq!(text, "{\"idle\":{\"at_nanos\":1,\"cpus\":2,\"total\":5}}");
+        assert_eq!(serde_json::from_str::<ByMeter<Count>>(&text).unwrap(), readings);
+        assert!(serde_json::from_str::<ByMeter<Count>>("{\"sponge\":{\"total\":5}}").is_err());
+    }
 }
