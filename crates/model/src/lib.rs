@@ -29,6 +29,7 @@ pub mod reading;
 pub mod record;
 pub mod scaling;
 pub mod slice;
+mod steal;
 pub mod storage;
 pub mod stored;
 pub mod study;

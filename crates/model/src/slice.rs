@@ -3,8 +3,7 @@
 
 pub mod command;
 mod execution;
-mod rounds;
-mod steal;
+pub(crate) mod rounds;
 
 pub use command::{bytes_of_a_message, counts, is_uncounted};
 pub use rounds::{CaseLoad, Choice, Measured, MeasuredSlices, Round, Rounds, SliceCost, why_unmetered};

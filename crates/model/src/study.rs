@@ -10,7 +10,6 @@ pub mod placement;
 pub mod probes;
 pub mod regimes;
 mod series;
-pub(crate) mod steal;
 pub(crate) mod windows;
 pub mod work;
 

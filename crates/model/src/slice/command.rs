@@ -11,14 +11,14 @@ use crate::unit::Bytes;
 
 /// The commands of a round that took turns, and what counted their I/Os.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Commands<'a> {
+pub(crate) struct Commands<'a> {
     pub counter: Option<&'a WorkCounter>,
     pub totals: &'a [CommandTotal],
 }
 
 /// What one count of a sliced command is worth; `None` where that is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct CommandScale {
+pub(crate) struct CommandScale {
     /// I/Os per count.
     ios: Option<f64>,
     /// Bytes per count.
@@ -93,13 +93,13 @@ pub fn is_uncounted(slice: &SliceRecord) -> bool {
 
 /// CPU time of the command's processes between two readings, in nanoseconds; `None` if a process ended in between, because
 /// its time is lost.
-pub(super) fn thread_nanos(first: &CommandReading, last: &CommandReading) -> Option<f64> {
+pub(crate) fn thread_nanos(first: &CommandReading, last: &CommandReading) -> Option<f64> {
     let (first, last) = (first.thread_nanos?, last.thread_nanos?);
     (last >= first).then(|| last.since(first).as_f64())
 }
 
 /// Bytes that storage read for its processes.
-pub(super) fn storage_read(first: &CommandReading, last: &CommandReading) -> Option<f64> {
+pub(crate) fn storage_read(first: &CommandReading, last: &CommandReading) -> Option<f64> {
     between(first.storage_read, last.storage_read)
 }
 

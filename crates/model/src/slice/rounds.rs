@@ -3,12 +3,12 @@
 //! The sums grow while the experiment is measured, because it ends when it is precise enough.
 
 use super::command::{self, CommandScale, Commands, is_uncounted};
-use super::steal::{SliceReadings, stolen};
 use super::{RoundRecord, SliceReading, SliceRecord, execution};
 use crate::experiment::metric::Term;
 use crate::experiment::{Metric, WorkCounter};
 use crate::record::{Host, Meter, MeterStatus, Snapshot};
 use crate::stats::{LogRatio, Pair, PairedRound, Resolution, exceeds_background, log_ratio};
+use crate::steal::{SliceReadings, stolen};
 use crate::study::Context;
 use crate::study::caveats::NEVER_IDLE;
 use crate::study::windows::window;
@@ -489,7 +489,7 @@ fn switches(before: &Snapshot, after: &Snapshot) -> Option<f64> {
 
 /// Cycles of the whole machine in a slice (including stolen ones for short slices), and the available seconds of CPU
 /// time.
-pub(super) fn cycles(slice: &SliceRecord, meter: Meter, context: &Context) -> Option<(f64, f64)> {
+pub(crate) fn cycles(slice: &SliceRecord, meter: Meter, context: &Context) -> Option<(f64, f64)> {
     match &slice.reading {
         SliceReading::Slice { before, after, .. } | SliceReading::Command { before, after, .. } => {
             let window = window(before, after, meter, context)?;

@@ -9,7 +9,6 @@
 //! time gives a cost.
 
 use super::caveats::NEVER_IDLE;
-use super::steal::{Columns, Watched, part_of_steal_in};
 use super::work::{io_seconds, total};
 use super::{Context, accounts};
 use crate::account::named::ByAccount;
@@ -18,6 +17,7 @@ use crate::meter::{Counts, Meter};
 use crate::record::{Done, Execution, IoInterval, JobRecord, Mode, Snapshot, Stretch, TaskOwner};
 use crate::stats::estimate::{CONFIDENCE, half_width};
 use crate::stats::{Dominant, Estimate, Neighbours, Pair, Uncertainty, dominant, ratio_of_sums};
+use crate::steal::{Columns, Watched, part_of_steal_in};
 use crate::unit::{Hertz, Nanos};
 use std::collections::BTreeMap;
 use std::marker::PhantomData;

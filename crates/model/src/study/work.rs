@@ -53,7 +53,7 @@ pub(super) fn own_in_interval(executions: &[Execution]) -> Option<Own> {
 
 /// CPU time of the workload's own threads during I/O, in nanoseconds. `None` for a command, whose snapshots do not
 /// contain it.
-pub(super) fn own_growth(execution: &Execution) -> Option<f64> {
+pub(crate) fn own_growth(execution: &Execution) -> Option<f64> {
     if execution.command_cpu_nanos.is_some() {
         return None;
     }
