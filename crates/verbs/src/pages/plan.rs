@@ -9,21 +9,21 @@ use report::number;
 use report::phrase::{tied, units_tied};
 use report::shell::command;
 
-crate::format::shown!(Experiment, experiment);
-crate::format::shown!(Plan, document);
-
-pub fn document(plan: &Plan) -> Document {
-    let several = plan.phases.len() > 1;
-    let label = |phase: usize| if several { format!("Phase {}", phase + 1) } else { "Job".to_owned() };
-    let names: Vec<&str> = jobs(plan).map(|(_, job)| job.name.as_str()).collect();
-    read_only("run", names.join(", "), facts(plan, label))
+impl crate::Finding for Plan {
+    fn document(&self) -> Document {
+        let several = self.phases.len() > 1;
+        let label = |phase: usize| if several { format!("Phase {}", phase + 1) } else { "Job".to_owned() };
+        let names: Vec<&str> = jobs(self).map(|(_, job)| job.name.as_str()).collect();
+        read_only("run", names.join(", "), facts(self, label))
+    }
 }
 
-/// The document of an experiment.
-pub fn experiment(experiment: &Experiment) -> Document {
-    let facts = [workload(experiment), sweep(experiment), conditions(experiment), rules(experiment)].concat();
-    let subjects = experiment.arms.iter().map(|arm| Fact::new(&arm.name, arm.what(&experiment.arms)));
-    Document { subjects: subjects.collect(), ..read_only("compare", experiment.title.clone(), facts) }
+impl crate::Finding for Experiment {
+    fn document(&self) -> Document {
+        let facts = [workload(self), sweep(self), conditions(self), rules(self)].concat();
+        let subjects = self.arms.iter().map(|arm| Fact::new(&arm.name, arm.what(&self.arms)));
+        Document { subjects: subjects.collect(), ..read_only("compare", self.title.clone(), facts) }
+    }
 }
 
 /// What the baseline runs at the first point of the sweep; the arms and the sweep say what differs.
