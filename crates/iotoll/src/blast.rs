@@ -4,17 +4,15 @@ use crate::arguments::{self, List, MeterArguments, Output, SessionArguments};
 use crate::failure::{self, BadInput, bad};
 use crate::input::is_toml;
 use crate::measure::{self, Asked, Earlier, Measurement, fresh_seed, measure};
-use crate::progress::ProgressLine;
 use crate::signals::{self, LeftBehind};
 use clap::Args;
-use lab::created::Created;
-use lab::session::Settings as Session;
+use lab::session::Settings;
 use model::unit::Nanos;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
-use verbs::blast::measure::{Allowed, Settings, resolve};
+use verbs::blast::measure::{Allowed, Packets, resolve};
 use verbs::blast::plan::{self, BATCH, LONGEST_PAYLOAD, MOST_BATCHED};
 use verbs::blast::{BlastPlan, Method, experiment};
 
@@ -160,19 +158,17 @@ pub fn blast(arguments: &BlastArguments, words: &[String]) -> anyhow::Result<Exi
         Some(Target::Receiver(host, port)) => Some(resolve(host, *port, allowed)?),
         _ => None,
     };
-    let lab = |session: Session, _: &Created, line: &ProgressLine| {
-        Ok(verbs::blast::measure::blast(&plan, &Settings { session, target }, &mut |progress| line.show(&progress))?)
-    };
+    let work = Packets { plan: &plan, target };
     let session = &arguments.session;
     let blast = Measurement {
-        settings: Session {
+        settings: Settings {
             meters: arguments.meters.meters.clone(),
             events: arguments.meters.events.clone(),
             probes: [session.probes(), session.default_probes(DEFAULT_PROBES)].concat(),
-            ..Session::default()
+            ..Settings::default()
         },
         after_failure: &|_| Some("; the rounds before are kept"),
-        ..Measurement::growing("blast", &plan, lab)
+        ..Measurement::growing("blast", &plan, &work)
     };
     measure(blast, asked)
 }

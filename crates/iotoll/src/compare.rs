@@ -6,10 +6,7 @@ use crate::arguments::{JobArguments, Observed, Output};
 use crate::failure::bad;
 use crate::input::{Inputs, is_toml};
 use crate::measure::{self, Asked, Earlier, Measurement, Services, fresh_seed};
-use crate::progress::ProgressLine;
 use clap::Args;
-use lab::created::Created;
-use lab::session::Settings as Session;
 use model::experiment::draft::{Draft, DraftError, Surroundings, Workload};
 use model::experiment::{
     ArmPlan, Axis, CacheCondition, DraftRules, EndSignal, Experiment, Metric, Rules, Setting, Slices, Work, file,
@@ -22,6 +19,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::ExitCode;
 use verbs::compare::CompareRecord;
+use verbs::compare::measure::Comparison;
 use verbs::pages::plan::ReadExperiment;
 
 /// `iotoll compare`.
@@ -153,16 +151,13 @@ pub fn compare(arguments: &CompareArguments, words: &[String]) -> anyhow::Result
     }
     let limits = measure::limits::<CompareRecord>(&asked.earlier, &experiment)?;
     let shown = ReadExperiment { experiment: &experiment, limits };
-    let lab = |session: Session, _: &Created, line: &ProgressLine| {
-        let seed = arguments.rules.seed.unwrap_or_else(fresh_seed);
-        Ok(verbs::compare::measure::compare(experiment.clone(), session, seed, &mut |progress| line.show(&progress))?)
-    };
+    let work = Comparison { experiment: &experiment, seed: arguments.rules.seed.unwrap_or_else(fresh_seed) };
     let comparison = Measurement {
         shown_plan: if arguments.choices.parse_only { Some(&shown) } else { None },
         settings: arguments.observed.settings(),
         last_signal: None,
         after_failure: &|_| Some(""),
-        ..Measurement::growing("compare", &experiment, lab)
+        ..Measurement::growing("compare", &experiment, &work)
     };
     measure::measure(comparison, asked)
 }

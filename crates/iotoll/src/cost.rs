@@ -3,15 +3,11 @@
 use crate::arguments::{Measuring, Output, amount, by};
 use crate::failure::{self, BadInput, bad};
 use crate::measure::{Asked, Earlier, Measurement, measure};
-use crate::progress::ProgressLine;
 use clap::Args;
 use lab::Interruption;
 use lab::command::{CommandPlan, Count, Counter, Isolation};
-use lab::created::Created;
-use lab::session::Settings;
 use model::placement::Place;
 use model::record::{Exit, Outcome, Record, Source};
-use std::io::Write;
 use std::process::ExitCode;
 use std::str::FromStr;
 use verbs::Format;
@@ -70,20 +66,13 @@ pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitC
         custody: Isolation::Shared,
     };
     let name = program.rsplit('/').next().unwrap_or(program);
-    let lab = |settings: Settings, _: &Created, line: &ProgressLine| {
-        let mut print = |text: &str| {
-            // The command's output is not iotoll's result, so it goes to standard error.
-            let _ = std::io::stderr().write_all(text.as_bytes());
-        };
-        verbs::cost::measure::cost(&plan, &settings, &mut |progress| line.show(&progress), &mut print).map_err(mended)
-    };
     let for_people = !matches!(arguments.output.shown.format, Format::Json | Format::Csv);
     let cost = Measurement {
         // The second one ends the command; its readings are kept.
         last_signal: Some(3),
         did_nothing: &|record| did_nothing(record, &plan).filter(|_| for_people),
         exit_code: &failed,
-        ..Measurement::whole(name, &source, measuring, lab)
+        ..Measurement::whole(name, &source, measuring, &plan)
     };
     measure(cost, asked)
 }
@@ -104,12 +93,4 @@ fn failed(record: &Record, interruption: &Interruption) -> Option<ExitCode> {
     let failed = exits.rev().find(|exit| *exit != Exit::Status(0)).filter(|_| !interruption.is_by_failure());
     let of_outcome = || (record.outcome != Outcome::Completed).then(|| failure::of_outcome(&record.outcome));
     failed.map(failure::of_command).or_else(of_outcome)
-}
-
-/// Adds how to fix a command that cannot be started.
-pub fn mended(error: lab::Error) -> anyhow::Error {
-    match error {
-        lab::Error::NotStarted { .. } => BadInput(format!("{error}; check the command after --")).into(),
-        error => error.into(),
-    }
 }

@@ -3,11 +3,9 @@
 use crate::arguments::{self, Output, SessionArguments};
 use crate::failure::{BadInput, bad};
 use crate::measure::{Asked, Earlier, Measurement, Services, measure};
-use crate::progress::ProgressLine;
 use crate::series;
 use clap::Args;
-use lab::created::Created;
-use lab::session::Settings as Session;
+use lab::session::Settings;
 use model::plan::parse::files_and_options;
 use model::plan::{Access, Plan, Settings as PlanSettings, parse};
 use model::probe::Probe;
@@ -15,7 +13,7 @@ use model::unit::Nanos;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
-use verbs::ftq::measure::Settings;
+use verbs::ftq::measure::Quanta;
 use verbs::ftq::record::{MOST_QUANTA, Worker};
 use verbs::ftq::{FtqPlan, FtqRecord, record};
 
@@ -112,21 +110,17 @@ pub fn ftq(arguments: &FtqArguments, words: &[String]) -> anyhow::Result<ExitCod
     let plan = plan(arguments, &asked.services)?;
     asked.inputs.note_command(&arguments.command);
     let access = direction(arguments, &plan.worker)?;
-    let lab = |session: Session, created: &Created, line: &ProgressLine| {
-        let optional_probes = arguments.session.default_probes(DEFAULT_PROBES);
-        let settings = Settings { session, optional_probes, count: arguments.count.clone(), access };
-        verbs::ftq::measure::record(&plan, &settings, created, &mut |progress| line.show(&progress))
-            .map_err(crate::cost::mended)
-    };
+    let optional_probes = arguments.session.default_probes(DEFAULT_PROBES);
+    let work = Quanta { plan: &plan, optional_probes, count: arguments.count.clone(), access };
     let ftq = Measurement {
         shown_plan: if arguments.parse_only { Some(&plan) } else { None },
-        settings: Session { probes: arguments.session.probes(), ..Session::default() },
+        settings: Settings { probes: arguments.session.probes(), ..Settings::default() },
         write_beside: &|folder, record, _| series::write(folder, record),
         files: &format!(", {}", series::CSV),
         after_failure: &|record: &FtqRecord| {
             Some(if record.chunks.is_empty() { "; no reading is kept" } else { "; the series is kept up to there" })
         },
-        ..Measurement::growing("ftq", &plan, lab)
+        ..Measurement::growing("ftq", &plan, &work)
     };
     measure(ftq, asked)
 }

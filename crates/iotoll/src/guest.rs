@@ -4,10 +4,7 @@ use crate::arguments::{self, Output};
 use crate::failure::{BadInput, bad};
 use crate::input::{Inputs, is_toml};
 use crate::measure::{self, Asked, Earlier, Measurement, measure};
-use crate::progress::ProgressLine;
 use clap::{Args, Subcommand};
-use lab::created::Created;
-use lab::session::Settings as Session;
 use model::experiment::{Axis, Rules};
 use model::experiment_kind::ExperimentKind;
 use model::plan::Settings as PlanSettings;
@@ -18,9 +15,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 use verbs::guest::draft::{Draft, JobDraft};
+use verbs::guest::measure::Guests;
 use verbs::guest::measure::cache::{Cache, Part};
 use verbs::guest::measure::kernel::installed_images;
-use verbs::guest::measure::run::{Settings, run};
 use verbs::guest::measure::stack::{self, stacks};
 use verbs::guest::measure::tool::Care;
 use verbs::guest::plan::MODULE;
@@ -114,20 +111,13 @@ pub fn guest(verb: &GuestVerb, words: &[String]) -> anyhow::Result<ExitCode> {
 fn measured(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<ExitCode> {
     let asked = Asked::alone(words, &arguments.output, &arguments.earlier);
     let plan = plan(arguments, &asked.inputs)?;
-    let lab = |session: Session, _: &Created, line: &ProgressLine| {
-        Ok(run(&plan, &settings(arguments, session), &mut |text| line.show_guests(text))?)
-    };
+    let timeout = Duration::from_secs_f64(arguments.hang_timeout);
+    let work = Guests { plan: &plan, timeout, fresh: arguments.fresh };
     let guests = Measurement {
         shown_plan: if arguments.parse_only { Some(&plan) } else { None },
-        ..Measurement::<GuestRecord>::growing("guest", &plan, lab)
+        ..Measurement::<GuestRecord>::growing("guest", &plan, &work)
     };
     measure(guests, asked)
-}
-
-fn settings(arguments: &GuestRunArguments, session: Session) -> Settings {
-    let timeout = Duration::from_secs_f64(arguments.hang_timeout);
-    let Session { interruption, guardian, command_line, saver, .. } = session;
-    Settings { care: Care { guardian, interruption }, command_line, timeout, fresh: arguments.fresh, saver }
 }
 
 fn plan(arguments: &GuestRunArguments, inputs: &Inputs) -> anyhow::Result<GuestPlan> {

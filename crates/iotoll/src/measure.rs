@@ -27,8 +27,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Weak};
 use std::time::{SystemTime, UNIX_EPOCH};
-use verbs::Finding;
 use verbs::format::PAGE;
+use verbs::{Finding, Measure};
 
 /// What differs between the verbs that measure.
 pub struct Measurement<'a, R: Recorded> {
@@ -36,8 +36,7 @@ pub struct Measurement<'a, R: Recorded> {
     pub name: &'a str,
     /// What limits are of, and what an earlier record must fit.
     pub plan: &'a R::Plan,
-    /// Measures. What is made for it is undone by the second argument.
-    pub lab: Box<Lab<'a, R>>,
+    pub work: &'a dyn Measure<R>,
     /// The plan, if it is to be shown instead of measured.
     pub shown_plan: Option<&'a dyn Finding>,
     /// What is read beside the workload, and where it runs.
@@ -63,20 +62,15 @@ pub struct Measurement<'a, R: Recorded> {
     pub exit_code: &'a dyn Fn(&R, &Interruption) -> Option<ExitCode>,
 }
 
-type Lab<'a, R> = dyn Fn(Settings, &Created, &ProgressLine) -> anyhow::Result<R> + 'a;
 type WriteBeside<R> = dyn Fn(&Path, &R, &<R as Recorded>::Finding) -> anyhow::Result<()>;
 
 impl<'a, R: Recorded> Measurement<'a, R> {
     /// A measurement whose record grows on disk.
-    pub fn growing(
-        name: &'a str,
-        plan: &'a R::Plan,
-        lab: impl Fn(Settings, &Created, &ProgressLine) -> anyhow::Result<R> + 'a,
-    ) -> Self {
+    pub fn growing(name: &'a str, plan: &'a R::Plan, work: &'a dyn Measure<R>) -> Self {
         Self {
             name,
             plan,
-            lab: Box::new(lab),
+            work,
             shown_plan: None,
             settings: Settings::default(),
             fio: None,
@@ -94,18 +88,13 @@ impl<'a, R: Recorded> Measurement<'a, R> {
 
 impl<'a> Measurement<'a, Record> {
     /// The measurement of a cost, whose record is saved when it is complete.
-    pub fn whole(
-        name: &'a str,
-        plan: &'a Source,
-        measuring: &Measuring,
-        lab: impl Fn(Settings, &Created, &ProgressLine) -> anyhow::Result<Record> + 'a,
-    ) -> Self {
+    pub fn whole(name: &'a str, plan: &'a Source, measuring: &Measuring, work: &'a dyn Measure<Record>) -> Self {
         Self {
             settings: measuring.settings(),
             grows: false,
             save: &|record, saving| saving.save(record),
             write_beside: &|folder, _, finding| write_profile(folder, finding),
-            ..Self::growing(name, plan, lab)
+            ..Self::growing(name, plan, work)
         }
     }
 }
@@ -181,12 +170,12 @@ where
         move || undo(&created, || saving.iter().for_each(Saving::abandon))
     });
     let line = ProgressLine::new(output.quiet);
-    let outcome = (verb.lab)(settings, &created, &line);
+    let outcome = verb.work.measure(settings, &created, &mut |progress| line.show(&progress));
     // Before the signal handler is dropped: removing large files takes a while.
     created.undo();
     drop(created);
     line.clear();
-    let record = outcome.inspect_err(|_| saving.abandon())?;
+    let record = outcome.inspect_err(|_| saving.abandon()).map_err(mended)?;
     if let Some(why) = (verb.did_nothing)(&record) {
         saving.abandon();
         failure::complain(&why);
@@ -197,6 +186,14 @@ where
     let finding = record.judged(stored.as_ref(), &limits);
     conclude(&verb, &record, &finding, saved, &results, output)?;
     Ok((verb.exit_code)(&record, &interruption).unwrap_or_else(|| failure::of_finding(finding.as_ref())))
+}
+
+/// Adds how to fix a command that cannot be started. Those of `compare` say it themselves.
+fn mended(error: lab::Error) -> anyhow::Error {
+    match error {
+        lab::Error::NotStarted { .. } => bad(format!("{error}; check the command after --")),
+        error => error.into(),
+    }
 }
 
 /// Writes the report beside a record, and prints its finding. It is printed even if saving failed: nothing else is left of

@@ -6,7 +6,7 @@ use crate::standard_error;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lab::progress::Progress;
 use std::cell::Cell;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 /// Between lines about guests where no line can be redrawn.
@@ -35,15 +35,16 @@ impl ProgressLine {
 
     /// Shows what happens.
     pub fn show(&self, progress: &Progress) {
-        self.draw(describe(progress));
-    }
-
-    /// Shows the progress of guests.
-    pub fn show_guests(&self, text: String) {
-        if self.is_due(Instant::now()) {
-            standard_error::say(&format!("iotoll: {text}"));
+        match progress {
+            // It is not iotoll's result, so it goes to standard error.
+            Progress::Printed(text) => {
+                let _ = std::io::stderr().write_all(text.as_bytes());
+                return;
+            }
+            Progress::Guests(text) if self.is_due(Instant::now()) => standard_error::say(&format!("iotoll: {text}")),
+            _ => {}
         }
-        self.draw(text);
+        self.draw(describe(progress));
     }
 
     /// Whether a line about guests is due where none can be redrawn.
@@ -87,6 +88,7 @@ impl Drop for ProgressLine {
 
 fn describe(progress: &Progress) -> String {
     match progress {
+        Progress::Guests(text) | Progress::Printed(text) => (*text).to_owned(),
         Progress::Starting { service } => format!("starting service '{service}'"),
         Progress::LayingOut { path, done, total } => {
             format!("laying out {}: {:.0} %", path.display(), percent(*done, *total))

@@ -5,16 +5,14 @@ use crate::arguments::{FioFlags, JobArguments, Measuring, Output};
 use crate::failure::{self, BadInput, bad};
 use crate::input::Inputs;
 use crate::measure::{Asked, Earlier, Measurement, Services, measure};
-use crate::progress::ProgressLine;
 use clap::Args;
 use jobs::replaying;
-use lab::created::Created;
-use lab::session::Settings as Measured;
 use model::plan::{Plan, Settings, parse};
 use model::record::Source;
 use std::path::Path;
 use std::process::ExitCode;
 use verbs::Finding;
+use verbs::cost::measure::{Jobs, check_files};
 
 /// `iotoll run`. As in fio, a flag may be repeated.
 #[derive(Args, Clone, Debug)]
@@ -69,16 +67,14 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
     // Otherwise they are checked when setup has run.
     if !arguments.choices.parse_only && asked.around.setup.is_none() {
         let job_files: Vec<&Path> = parse::files_and_options(&arguments.job).0.into_iter().map(Path::new).collect();
-        verbs::cost::measure::check_files(&plan, &job_files, arguments.fio.file.as_deref())?;
+        check_files(&plan, &job_files, arguments.fio.file.as_deref())?;
     }
     let name = jobs().map(|job| job.name.as_str()).collect::<Vec<_>>().join("-");
     let source = Source::Run(plan.clone());
-    let lab = |settings: Measured, created: &Created, line: &ProgressLine| {
-        Ok(verbs::cost::measure::run(&plan, &replays, &settings, created, &mut |progress| line.show(&progress))?)
-    };
+    let work = Jobs { plan: &plan, replays };
     let shown_plan: Option<&dyn Finding> = if arguments.choices.parse_only { Some(&plan) } else { None };
     let run =
-        Measurement { shown_plan, fio: Some(&arguments.fio), ..Measurement::whole(&name, &source, measuring, lab) };
+        Measurement { shown_plan, fio: Some(&arguments.fio), ..Measurement::whole(&name, &source, measuring, &work) };
     measure(run, asked)
 }
 

@@ -52,6 +52,10 @@ pub enum Progress<'a> {
     Explaining { rounds: usize, elapsed: Duration, of: Duration },
     /// A point of a blast was measured, after this many rounds.
     Packets { rounds: u32, of: u32, point: &'a str, delivered_per_second: f64 },
+    /// What is prepared for guests, or how many of them are done.
+    Guests(&'a str),
+    /// What a measured command printed for people.
+    Printed(&'a str),
 }
 
 /// Receives the progress of a measurement, several times a second.

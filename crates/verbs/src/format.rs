@@ -5,14 +5,12 @@ use model::fio_report::Bins;
 use report::document::Document;
 use report::text::Ink;
 use report::{csv, fio, html, mail, markdown, text};
+use serde::Serialize;
 
 /// A finding that can be reported. Its JSON is its serialization; all other formats are rendered from its document.
-pub trait Finding {
+pub trait Finding: Json {
     /// The finding as a document.
     fn document(&self) -> Document;
-
-    /// All its numbers.
-    fn json(&self) -> String;
 
     /// The run of iotoll's own engines that it is, if it is one: only that has the numbers of fio's formats.
     fn own_run(&self) -> Option<&RunFinding> {
@@ -20,23 +18,16 @@ pub trait Finding {
     }
 }
 
-/// Makes a finding one that can be reported, by the function that makes its document.
-macro_rules! shown {
-    ($finding:ty, $document:path $(, $more:item)?) => {
-        impl $crate::format::Finding for $finding {
-            fn document(&self) -> report::document::Document {
-                $document(self)
-            }
-
-            fn json(&self) -> String {
-                report::json::json(self)
-            }
-
-            $($more)?
-        }
-    };
+/// All numbers of a finding.
+pub trait Json {
+    fn json(&self) -> String;
 }
-pub(crate) use shown;
+
+impl<T: Serialize> Json for T {
+    fn json(&self) -> String {
+        report::json::json(self)
+    }
+}
 
 /// File name of the HTML report beside a record.
 pub const PAGE: &str = "report.html";

@@ -8,7 +8,7 @@ use crate::guardian::processes::Processes;
 use crate::interruption::Interruption;
 use crate::meter::{MeterSet, Owners};
 use crate::page_cache::dirty;
-use crate::progress::Observer;
+use crate::progress::{Observer, Progress};
 use crate::shell::{last_line, scratch};
 use crate::store::GrowingWindows;
 use crate::watch::watch;
@@ -51,7 +51,6 @@ pub fn execute(
     number: usize,
     surroundings: &mut Surroundings,
     observer: Observer,
-    print: &mut dyn FnMut(&str),
 ) -> Result<Executed> {
     let Prepared { command, stdout, mut output } = prepared(plan)?;
     let (program, arguments) = command.split_first().ok_or_else(|| Error::Refused("there is no command".to_owned()))?;
@@ -77,7 +76,7 @@ pub fn execute(
         ProgramReport::default()
     });
     if !report.text.is_empty() && plan.printed {
-        print(&report.text);
+        (running.observer)(Progress::Printed(&report.text));
     }
     let exit = match ended.how {
         How::Status(status) => Exit::Status(status),

@@ -45,7 +45,7 @@ pub(super) struct Running<'a> {
     begun: Instant,
     /// Highest sum of bytes read from storage for iotoll and the command.
     storage_read: Cell<Bytes>,
-    observer: Observer<'a>,
+    pub observer: Observer<'a>,
     placement_watch: PlacementWatch,
     /// It was in another network namespace than iotoll.
     pub elsewhere: bool,

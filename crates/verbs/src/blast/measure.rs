@@ -11,6 +11,7 @@ mod submitters;
 
 pub use receiver::serve;
 
+use crate::Measure;
 use crate::blast::plan::Point;
 use crate::blast::record::{Counted, Delivery, End, Header, Receiver, Round, add};
 use crate::blast::{BlastPlan, BlastRecord};
@@ -20,7 +21,7 @@ use lab::created::Created;
 use lab::error::{Error, Result};
 use lab::meter::{MeterSet, Owners};
 use lab::progress::{Observer, Progress};
-use lab::session::{self, Session, outcome_of};
+use lab::session::{Session, Settings, outcome_of};
 use model::experiment::Cell;
 use model::explained::FEWEST_ROUNDS;
 use model::kind::Recorded;
@@ -52,38 +53,31 @@ const SHORTEST_EXPLAINING: Duration = Duration::from_millis(50);
 /// Packets are over if none arrived for this time.
 const QUIET: Duration = Duration::from_millis(60);
 
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// What is the same for every verb. Its background is unused, because each round has its own; the CPUs are those of the plan.
-    pub session: session::Settings,
+/// A plan of packets. The background of the settings is unused, because each round has its own; the CPUs are those of the plan.
+pub struct Packets<'a> {
+    pub plan: &'a BlastPlan,
     /// Address of the receiver; `None` if iotoll starts one on loopback.
     pub target: Option<SocketAddr>,
 }
 
-/// Measures a plan.
-///
-/// # Errors
-/// When nothing could be measured: no receiver, no socket, no meter's thread. What fails later is in the record.
-pub fn blast(plan: &BlastPlan, settings: &Settings, observer: Observer) -> Result<BlastRecord> {
-    let wanted = plan.submitter_cpus.iter().chain(plan.task_cpus.iter().flatten()).chain(&plan.receiver_cpu);
-    let allowed_cpus = refuse_cpus(wanted)?;
-    refuse_memory(plan)?;
-    let session = Session::open(&settings.session, &[], &mut |service| observer(Progress::Starting { service }))?;
-    let mut measured = measure(plan, settings, &session, allowed_cpus, observer);
-    session.close_with_end(measured.as_mut().map(|(_, end)| end), &Created::default(), |end| &mut end.outcome);
-    measured.map(|(record, end)| BlastRecord { end: Some(end), ..record })
+impl Measure<BlastRecord> for Packets<'_> {
+    fn measure(&self, settings: Settings, created: &Created, observer: Observer) -> Result<BlastRecord> {
+        let plan = self.plan;
+        let wanted = plan.submitter_cpus.iter().chain(plan.task_cpus.iter().flatten()).chain(&plan.receiver_cpu);
+        let allowed_cpus = refuse_cpus(wanted)?;
+        refuse_memory(plan)?;
+        let session = Session::open(&settings, &[], &mut |service| observer(Progress::Starting { service }))?;
+        let mut measured = measure(self, &session, allowed_cpus, observer);
+        session.close_with_end(measured.as_mut().map(|(_, end)| end), created, |end| &mut end.outcome);
+        measured.map(|(record, end)| BlastRecord { end: Some(end), ..record })
+    }
 }
 
-fn measure(
-    plan: &BlastPlan,
-    settings: &Settings,
-    session: &Session,
-    allowed_cpus: usize,
-    observer: Observer,
-) -> Result<(BlastRecord, End)> {
+fn measure(asked: &Packets, session: &Session, allowed_cpus: usize, observer: Observer) -> Result<(BlastRecord, End)> {
+    let &Packets { plan, target } = asked;
     let begun = Instant::now();
-    let meters = session.meters_of_rounds()?.counting(settings.session.events.as_deref())?;
-    let receiving = receiver(plan, settings.target)?;
+    let meters = session.meters_of_rounds()?.counting(session.settings.events.as_deref())?;
+    let receiving = receiver(plan, target)?;
     let (same_machine, same_network, receive_buffer) = receiving.about();
     session.calibration.wait(CALIBRATION);
     let header = Header {
@@ -97,7 +91,7 @@ fn measure(
         allowed_cpus: Some(allowed_cpus),
         services: session.services.started.clone(),
     };
-    settings.session.saver.begin(&header.envelope, &header)?;
+    session.settings.saver.begin(&header.envelope, &header)?;
     // So that the end of a slice does not wait behind the submitters; they have ordinary priority. Without the permission it
     // comes later, and its time stamps show it.
     let real_time = within_class(Class::RealTime);

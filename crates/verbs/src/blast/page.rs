@@ -23,18 +23,29 @@ use report::document::{
 use report::number::{self, COUNT, CYCLES, MISSING, Scale, separated};
 use report::phrase::tied;
 
-crate::format::shown!(BlastFinding, document);
-
-pub(crate) fn document(finding: &BlastFinding) -> Document {
-    Document {
-        kind: "iotoll blast".to_owned(),
-        lead: "Packets that the receiver counted one by one, and CPU cycles of the whole machine for each of them"
-            .to_owned(),
-        headline: headline(finding),
-        subjects: subjects(finding),
-        sections: sections(finding),
-        provenance: provenance(finding),
-        ..Document::of(&finding.head)
+impl crate::Finding for BlastFinding {
+    fn document(&self) -> Document {
+        let curves = Block::new("", Body::Charts(curves(self))).of(Audience::PAGE);
+        let mut sections = vec![Section::new("", vec![points(self), laws(self)])];
+        let explained = Section::on_page("Where the cycles of a packet go", explained::of_packets(self));
+        sections.push(if self.points.len() > 1 { explained.in_full() } else { explained });
+        sections.extend(limits::section(&self.head.limits, "point"));
+        sections.extend([
+            Section::new("Beside published figures", published::of_packets(self)).in_full(),
+            Section::on_page("The curve", vec![curves]),
+            Section::on_page("Packet accounting", packets(self)).in_full(),
+            Section::on_page("Against the stored measurement", against_stored(self).into_iter().collect()),
+        ]);
+        Document {
+            kind: "iotoll blast".to_owned(),
+            lead: "Packets that the receiver counted one by one, and CPU cycles of the whole machine for each of them"
+                .to_owned(),
+            headline: headline(self),
+            subjects: subjects(self),
+            sections,
+            provenance: provenance(self),
+            ..Document::of(&self.head)
+        }
     }
 }
 
@@ -148,21 +159,6 @@ fn subjects(finding: &BlastFinding) -> Vec<Fact> {
         Fact::new(way, text)
     };
     ways.into_iter().map(of).collect()
-}
-
-fn sections(finding: &BlastFinding) -> Vec<Section> {
-    let curves = Block::new("", Body::Charts(curves(finding))).of(Audience::PAGE);
-    let mut sections = vec![Section::new("", vec![points(finding), laws(finding)])];
-    let explained = Section::on_page("Where the cycles of a packet go", explained::of_packets(finding));
-    sections.push(if finding.points.len() > 1 { explained.in_full() } else { explained });
-    sections.extend(limits::section(&finding.head.limits, "point"));
-    sections.extend([
-        Section::new("Beside published figures", published::of_packets(finding)).in_full(),
-        Section::on_page("The curve", vec![curves]),
-        Section::on_page("Packet accounting", packets(finding)).in_full(),
-        Section::on_page("Against the stored measurement", against_stored(finding).into_iter().collect()),
-    ]);
-    sections
 }
 
 /// The points, one row each.

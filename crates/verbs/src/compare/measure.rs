@@ -14,6 +14,7 @@ mod slices;
 mod work_counter;
 pub mod worker_process;
 
+use crate::Measure;
 use crate::compare::record::{CompareRecord, End, Header, RoundRecord, Schedule, SliceReading, SliceRecord, SliceWork};
 use crate::compare::study;
 use cache::CacheKeeper;
@@ -32,7 +33,7 @@ use lab::interruption::{Interruption, WaitLimit};
 use lab::meter::{MeterSet, Owners};
 use lab::placing::{self, Placing};
 use lab::progress::{Observer, Progress};
-use lab::session::{self, Session, note_failure};
+use lab::session::{Session, Settings, note_failure};
 use lab::toggle::Toggles;
 use lab::watch::READING_OF_EVENTS;
 use lab::whereabouts::servers::Address;
@@ -51,44 +52,41 @@ use sys::schedule::{Class, allowed_cpus, within_class};
 /// Fewer rounds have no spread, so no interval; these are measured whatever the budget.
 const FEWEST_ROUNDS: usize = 2;
 
-/// Measures an experiment, in the order of this seed. The background of the settings is unused, because each round has its own; place,
-/// services and shell commands are those of the experiment.
-///
-/// # Errors
-/// When not one round could be measured. A later failure is in the record, with every round before it.
-pub fn compare(
-    experiment: Experiment,
-    settings: session::Settings,
-    seed: u64,
-    observer: Observer,
-) -> Result<CompareRecord> {
-    demand::check(experiment.cases.iter().filter_map(|case| case.work.phase()))?;
-    let settings = session::Settings {
-        place: experiment.place.clone(),
-        around: experiment.around.clone(),
-        longest_shell: Some(Duration::from_secs_f64(experiment.rules.hang_timeout())),
-        ..settings
-    };
-    let session =
-        Session::open(&settings, &servers(&experiment), &mut |service| observer(Progress::Starting { service }))?;
-    let experiment = match session.services.started.as_slice() {
-        [] => experiment,
-        started => Experiment { services: started.to_vec(), ..experiment },
-    };
-    let created = Created::guarded(settings.guardian.clone());
-    let mut measured = measure(&experiment, (&settings, seed), &session, &created, observer);
-    session.close_with_end(measured.as_mut().map(|(_, end)| end), &created, |end| &mut end.outcome);
-    measured.map(|(record, end)| CompareRecord { end: Some(end), ..record })
+/// An experiment, and the seed of its order. The background of the settings is unused, because each round has its own; place, services and
+/// shell commands are those of the experiment.
+pub struct Comparison<'a> {
+    pub experiment: &'a Experiment,
+    pub seed: u64,
+}
+
+impl Measure<CompareRecord> for Comparison<'_> {
+    fn measure(&self, settings: Settings, created: &Created, observer: Observer) -> Result<CompareRecord> {
+        let experiment = self.experiment;
+        demand::check(experiment.cases.iter().filter_map(|case| case.work.phase()))?;
+        let settings = Settings {
+            place: experiment.place.clone(),
+            around: experiment.around.clone(),
+            longest_shell: Some(Duration::from_secs_f64(experiment.rules.hang_timeout())),
+            ..settings
+        };
+        let session =
+            Session::open(&settings, &servers(experiment), &mut |service| observer(Progress::Starting { service }))?;
+        let experiment = Experiment { services: session.services.started.clone(), ..experiment.clone() };
+        let mut measured = measure(&experiment, self.seed, &session, created, observer);
+        session.close_with_end(measured.as_mut().map(|(_, end)| end), created, |end| &mut end.outcome);
+        measured.map(|(record, end)| CompareRecord { end: Some(end), ..record })
+    }
 }
 
 /// The rounds, and how they ended: what is not written yet.
 fn measure(
     experiment: &Experiment,
-    (settings, seed): (&session::Settings, u64),
+    seed: u64,
     session: &Session,
     created: &Created,
     observer: Observer,
 ) -> Result<(CompareRecord, End)> {
+    let settings = session.settings;
     let interruption = &settings.interruption;
     let longest = Duration::from_secs_f64(experiment.rules.hang_timeout());
     let mut warnings = Vec::new();
@@ -177,7 +175,7 @@ struct RoundRunner<'a> {
     /// What commands that take turns need, if they do.
     sliced: Option<SlicedCommands>,
     experiment: &'a Experiment,
-    settings: &'a session::Settings,
+    settings: &'a Settings,
 }
 
 impl RoundRunner<'_> {

@@ -31,38 +31,37 @@ use report::number::{self, BYTES, bare_percent, with_unit};
 use report::phrase::tied;
 use std::collections::BTreeMap;
 
-crate::format::shown!(CompareFinding, document);
-
 impl From<&MetricFinding> for Change {
     fn from(&MetricFinding { change, low, high, .. }: &MetricFinding) -> Self {
         change.map(|value| Estimate { value, low, high }).into()
     }
 }
 
-/// The document of a comparison.
-pub fn document(finding: &CompareFinding) -> Document {
-    let mut sections = vec![changes(finding)];
-    sections.push(Section::on_page("Where the change is", explained::of_comparison(finding)));
-    sections.push(along(finding));
-    sections.push(Section::new("", probes::of_comparison(finding)).in_full());
-    sections.extend(section::sections(finding));
-    sections.push(of_cells(finding, "Latency, percentile by percentile", charts::shift));
-    sections.push(of_cells(finding, "Every slice over time", |finding, cell| {
-        vec![Block::new("", Body::Charts(charts::slices(finding, cell)))]
-    }));
-    Document {
-        kind: "iotoll compare".to_owned(),
-        workload: workload::of_comparison(finding),
-        headline: answer(finding),
-        subjects: finding.arms.iter().map(|arm| Fact::new(&arm.name, &arm.what)).collect(),
-        sections,
-        provenance: [
-            environment::environment(finding),
-            environment::method(finding),
-            vec![provenance::made_by(&finding.head)],
-        ]
-        .concat(),
-        ..Document::of(&finding.head)
+impl crate::Finding for CompareFinding {
+    fn document(&self) -> Document {
+        let mut sections = vec![changes(self)];
+        sections.push(Section::on_page("Where the change is", explained::of_comparison(self)));
+        sections.push(along(self));
+        sections.push(Section::new("", probes::of_comparison(self)).in_full());
+        sections.extend(section::sections(self));
+        sections.push(of_cells(self, "Latency, percentile by percentile", charts::shift));
+        sections.push(of_cells(self, "Every slice over time", |finding, cell| {
+            vec![Block::new("", Body::Charts(charts::slices(finding, cell)))]
+        }));
+        Document {
+            kind: "iotoll compare".to_owned(),
+            workload: workload::of_comparison(self),
+            headline: answer(self),
+            subjects: self.arms.iter().map(|arm| Fact::new(&arm.name, &arm.what)).collect(),
+            sections,
+            provenance: [
+                environment::environment(self),
+                environment::method(self),
+                vec![provenance::made_by(&self.head)],
+            ]
+            .concat(),
+            ..Document::of(&self.head)
+        }
     }
 }
 

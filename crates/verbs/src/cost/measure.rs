@@ -1,5 +1,6 @@
 //! Measures jobs (`iotoll run`) and commands (`iotoll cost`) into the same kind of record.
 
+use crate::Measure;
 use jobs::cached_files::{CachedFiles, set_cache};
 pub use jobs::file_roles::check as check_files;
 use jobs::io_log::{self, IoLog};
@@ -32,33 +33,25 @@ use model::unit::{Bytes, Nanos};
 use model::warning::add_once;
 use std::time::Duration;
 
-/// Measures a plan, with the traces that its jobs replay. Files that it makes are noted in `created`, and kept when it ends well.
-///
-/// # Errors
-/// When nothing could be measured: a refused or missing file, an engine that is not allowed here. A job that fails
-/// later is in the record, with everything measured before.
-pub fn run(
-    plan: &Plan,
-    replays: &Replays,
-    settings: &Settings,
-    created: &Created,
-    observer: Observer,
-) -> Result<Record> {
-    demand::check(&plan.phases)?;
-    let servers = placing::servers_of(plan.phases.iter().flat_map(|phase| &phase.jobs));
-    let session = Session::open(settings, &servers, &mut |service| observer(Progress::Starting { service }))?;
-    let mut measured = measure_jobs(plan, replays, &session, created, observer);
-    session.close(measured.as_mut().map(|record| &mut record.outcome), created);
-    measured
+/// The jobs of a plan, with the traces that they replay.
+pub struct Jobs<'a> {
+    pub plan: &'a Plan,
+    pub replays: Replays,
 }
 
-fn measure_jobs(
-    plan: &Plan,
-    replays: &Replays,
-    session: &Session,
-    created: &Created,
-    observer: Observer,
-) -> Result<Record> {
+impl Measure<Record> for Jobs<'_> {
+    fn measure(&self, settings: Settings, created: &Created, observer: Observer) -> Result<Record> {
+        demand::check(&self.plan.phases)?;
+        let servers = placing::servers_of(self.plan.phases.iter().flat_map(|phase| &phase.jobs));
+        let session = Session::open(&settings, &servers, &mut |service| observer(Progress::Starting { service }))?;
+        let mut measured = measure_jobs(self, &session, created, observer);
+        session.close(measured.as_mut().map(|record| &mut record.outcome), created);
+        measured
+    }
+}
+
+fn measure_jobs(jobs: &Jobs, session: &Session, created: &Created, observer: Observer) -> Result<Record> {
+    let &Jobs { plan, ref replays } = jobs;
     // Setup may have mounted or made their folders.
     check_files(plan, &[], None)?;
     let mut sheet = Sheet::open(session, Source::Run(plan.clone()))?;
@@ -400,29 +393,18 @@ impl Subject for Idle<'_> {
     }
 }
 
-/// Measures a command. What the program prints for people goes to `print`.
-///
-/// # Errors
-/// When the command cannot be started. A command that fails is in the record.
-pub fn cost(
-    plan: &CommandPlan,
-    settings: &Settings,
-    observer: Observer,
-    print: &mut dyn FnMut(&str),
-) -> Result<Record> {
-    let servers = placing::servers_named(&plan.command);
-    let session = Session::open(settings, &servers, &mut |service| observer(Progress::Starting { service }))?;
-    let mut measured = measure_command(plan, &session, observer, print);
-    session.close(measured.as_mut().map(|record| &mut record.outcome), &Created::default());
-    measured
+/// A command that fails is in the record; one that cannot be started is an error.
+impl Measure<Record> for CommandPlan {
+    fn measure(&self, settings: Settings, created: &Created, observer: Observer) -> Result<Record> {
+        let servers = placing::servers_named(&self.command);
+        let session = Session::open(&settings, &servers, &mut |service| observer(Progress::Starting { service }))?;
+        let mut measured = measure_command(self, &session, observer);
+        session.close(measured.as_mut().map(|record| &mut record.outcome), created);
+        measured
+    }
 }
 
-fn measure_command(
-    plan: &CommandPlan,
-    session: &Session,
-    observer: Observer,
-    print: &mut dyn FnMut(&str),
-) -> Result<Record> {
+fn measure_command(plan: &CommandPlan, session: &Session, observer: Observer) -> Result<Record> {
     let counted_by = counted_by(plan);
     let mut sheet = Sheet::open(session, Source::Cost { command: plan.command.clone(), counted_by })?;
     if let Count::Kernel(counter) = &plan.count {
@@ -446,7 +428,7 @@ fn measure_command(
             processes: &unguarded,
         };
         let prepared = session.around.prepare(&Cell::default());
-        let executed = prepared.and_then(|()| execute(plan, number, &mut surroundings, observer, print));
+        let executed = prepared.and_then(|()| execute(plan, number, &mut surroundings, observer));
         let Executed { execution, failure, elsewhere } = match executed {
             Ok(executed) => executed,
             Err(error) if phase.executions.is_empty() => return Err(error),

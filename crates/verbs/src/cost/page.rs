@@ -30,44 +30,41 @@ use report::document::{
 use report::number::{self, COUNT, CYCLES, NANOS, Scale, Units};
 use report::phrase::{self, shortened};
 
-crate::format::shown!(
-    RunFinding,
-    document,
-    fn own_run(&self) -> Option<&RunFinding> {
-        Some(self).filter(|run| run.counted_by.is_none())
-    }
-);
-
 /// Maximum number of jobs to show, so that the costs stay on the screen.
 const SHOWN: usize = 16;
 
 /// Rows of accounts on the one screen that is read first: of a single phase, and of each of two. More phases have none there.
 const ROWS: [usize; 2] = [6, 3];
 
-/// The document of a run or a command.
-pub fn document(finding: &RunFinding) -> Document {
-    let mut sections = Vec::new();
-    for (index, phase) in finding.phases.iter().enumerate() {
-        let one = |block| Section::new("", vec![block]);
-        sections.push(section(finding, index, phase));
-        sections.push(series::section(phase));
-        sections.push(Section::new("", spent::blocks(phase, &suffix(finding, phase), rows(finding, phase))));
-        sections.extend(functions(finding, phase, &suffix(finding, phase)));
-        sections.extend(spent::events(finding, phase, &suffix(finding, phase)).map(Block::in_full).map(one));
-        sections.push(one(meters::block(finding, index, phase)));
-        sections.extend(probes::of_phase(phase, &suffix(finding, phase)).map(Section::in_full));
+impl crate::Finding for RunFinding {
+    fn document(&self) -> Document {
+        let mut sections = Vec::new();
+        for (index, phase) in self.phases.iter().enumerate() {
+            let one = |block| Section::new("", vec![block]);
+            sections.push(section(self, index, phase));
+            sections.push(series::section(phase));
+            sections.push(Section::new("", spent::blocks(phase, &suffix(self, phase), rows(self, phase))));
+            sections.extend(functions(self, phase, &suffix(self, phase)));
+            sections.extend(spent::events(self, phase, &suffix(self, phase)).map(Block::in_full).map(one));
+            sections.push(one(meters::block(self, index, phase)));
+            sections.extend(probes::of_phase(phase, &suffix(self, phase)).map(Section::in_full));
+        }
+        sections.extend(stored::of_run(self).map(|block| Section::new("", vec![block])));
+        sections.extend(limits::section(&self.head.limits, "place"));
+        sections.push(Section::new("", vec![each_job::block(self)]));
+        sections.push(Section::new("", vec![each_job::latencies(self)]).in_full());
+        Document {
+            kind: if self.counted_by.is_some() { "iotoll cost" } else { "iotoll run" }.to_owned(),
+            lead: "What one I/O cost, in cycles of the whole machine".to_owned(),
+            workload: of_run(self),
+            sections,
+            provenance: provenance(self),
+            ..Document::of(&self.head)
+        }
     }
-    sections.extend(stored::of_run(finding).map(|block| Section::new("", vec![block])));
-    sections.extend(limits::section(&finding.head.limits, "place"));
-    sections.push(Section::new("", vec![each_job::block(finding)]));
-    sections.push(Section::new("", vec![each_job::latencies(finding)]).in_full());
-    Document {
-        kind: if finding.counted_by.is_some() { "iotoll cost" } else { "iotoll run" }.to_owned(),
-        lead: "What one I/O cost, in cycles of the whole machine".to_owned(),
-        workload: of_run(finding),
-        sections,
-        provenance: provenance(finding),
-        ..Document::of(&finding.head)
+
+    fn own_run(&self) -> Option<&RunFinding> {
+        Some(self).filter(|run| run.counted_by.is_none())
     }
 }
 

@@ -11,28 +11,28 @@ use report::document::{Audience, Block, Body, Document, Fact, Note, Section, Sen
 use report::number::{self, BYTES};
 use report::phrase::units_tied;
 
-crate::format::shown!(Diagnosis, document);
-
-pub fn document(diagnosis: &Diagnosis) -> Document {
-    let checks = |state| diagnosis.checks_in(state).flat_map(check).collect::<Vec<Fact>>();
-    let machine = Block::new("", Body::Notes).with(vec![Note::new(Tone::Plain, machine(&diagnosis.host))]);
-    let block = |title: &str, facts| Block::new(title, Body::Facts(facts));
-    let rest = [("Notes", State::Note), ("Unknown", State::Unknown), ("Passed", State::Good)];
-    // Nothing of these needs a mend here, so one screen only names them.
-    let names = |(title, state): (&str, State)| {
-        let names: Vec<&str> = diagnosis.checks_in(state).map(|check| check.topic.title()).collect();
-        (!names.is_empty()).then(|| Fact::new(title, names.join(", ")))
-    };
-    let named = block("", rest.into_iter().filter_map(names).collect()).of(Audience::GLANCE);
-    let mut blocks = vec![machine, block("Problems", checks(State::Poor)), block("Meters", meters(diagnosis))];
-    blocks.extend(rest.map(|(title, state)| block(title, checks(state)).in_full()));
-    blocks.push(block("Canaries: speeds that show whether the machine changed", speeds(diagnosis)).in_full());
-    blocks.push(named);
-    Document {
-        kind: "iotoll doctor".to_owned(),
-        headline: vec![Sentence::plain(units_tied(&diagnosis.summary))],
-        sections: blocks.into_iter().map(|block| Section::new("", vec![block])).collect(),
-        ..Document::default()
+impl crate::Finding for Diagnosis {
+    fn document(&self) -> Document {
+        let checks = |state| self.checks_in(state).flat_map(check).collect::<Vec<Fact>>();
+        let machine = Block::new("", Body::Notes).with(vec![Note::new(Tone::Plain, machine(&self.host))]);
+        let block = |title: &str, facts| Block::new(title, Body::Facts(facts));
+        let rest = [("Notes", State::Note), ("Unknown", State::Unknown), ("Passed", State::Good)];
+        // Nothing of these needs a mend here, so one screen only names them.
+        let names = |(title, state): (&str, State)| {
+            let names: Vec<&str> = self.checks_in(state).map(|check| check.topic.title()).collect();
+            (!names.is_empty()).then(|| Fact::new(title, names.join(", ")))
+        };
+        let named = block("", rest.into_iter().filter_map(names).collect()).of(Audience::GLANCE);
+        let mut blocks = vec![machine, block("Problems", checks(State::Poor)), block("Meters", meters(self))];
+        blocks.extend(rest.map(|(title, state)| block(title, checks(state)).in_full()));
+        blocks.push(block("Canaries: speeds that show whether the machine changed", speeds(self)).in_full());
+        blocks.push(named);
+        Document {
+            kind: "iotoll doctor".to_owned(),
+            headline: vec![Sentence::plain(units_tied(&self.summary))],
+            sections: blocks.into_iter().map(|block| Section::new("", vec![block])).collect(),
+            ..Document::default()
+        }
     }
 }
 

@@ -7,6 +7,7 @@ mod foreign;
 mod own;
 mod recorder;
 
+use crate::Measure;
 use crate::ftq::record::{Chunk, End, Header, Worker};
 use crate::ftq::{FtqPlan, FtqRecord};
 use foreign::Foreign;
@@ -18,7 +19,7 @@ use lab::guardian::Guardian;
 use lab::host;
 use lab::probe::{ProbeSet, WorkerTask};
 use lab::progress::{Observer, Progress};
-use lab::session::{self, Session};
+use lab::session::{Session, Settings};
 use model::experiment::Cell;
 use model::kind::Recorded;
 use model::plan::Access;
@@ -46,9 +47,9 @@ const FEWEST_ROWS: u64 = 1 << 10;
 /// The rate of the time-stamp counter is known to 10 ppm after this time.
 const CALIBRATION: Duration = Duration::from_millis(10);
 
-pub struct Settings {
-    /// What is the same for every verb. No meter runs, and the CPUs of worker and recorder are those of the plan.
-    pub session: session::Settings,
+/// A recording, and what is read beside it. No meter of the settings runs, and the CPUs of worker and recorder are those of the plan.
+pub struct Quanta<'a> {
+    pub plan: &'a FtqPlan,
     /// Probes that are read too, if this machine has them.
     pub optional_probes: Vec<Probe>,
     /// Counts the worker's amount by a probe.
@@ -66,22 +67,20 @@ fn storage(plan: &FtqPlan) -> Vec<Storage> {
     }
 }
 
-/// Records. Files that are made for the worker are noted in `created`, and kept when it ends well.
-///
-/// # Errors
-/// When nothing could be recorded. A worker, a disk or a probe that fails later is in the record, with all readings before.
-pub fn record(plan: &FtqPlan, settings: &Settings, created: &Created, observer: Observer) -> Result<FtqRecord> {
-    if let Worker::Job(plan) = &plan.worker {
-        demand::check(&plan.phases)?;
+impl Measure<FtqRecord> for Quanta<'_> {
+    fn measure(&self, settings: Settings, created: &Created, observer: Observer) -> Result<FtqRecord> {
+        if let Worker::Job(plan) = &self.plan.worker {
+            demand::check(&plan.phases)?;
+        }
+        let mut asked = settings.probes.iter().chain(&self.count);
+        asked.try_for_each(|probe| refuse_pressure(probe, self.plan.quantum))?;
+        let allowed = allowed_cpus().map_err(|error| Error::instrument("listing CPUs", error))?;
+        let cpus = Cpus::choose(self.plan, &allowed).map_err(Error::Refused)?;
+        let session = Session::open(&settings, &[], &mut |service| observer(Progress::Starting { service }))?;
+        let mut measured = measure(self, &session, cpus, created, observer);
+        session.close_with_end(measured.as_mut().map(|(_, end)| end), created, |end| &mut end.outcome);
+        measured.map(|(record, end)| FtqRecord { end: Some(end), ..record })
     }
-    let mut asked = settings.session.probes.iter().chain(&settings.count);
-    asked.try_for_each(|probe| refuse_pressure(probe, plan.quantum))?;
-    let allowed = allowed_cpus().map_err(|error| Error::instrument("listing CPUs", error))?;
-    let cpus = Cpus::choose(plan, &allowed).map_err(Error::Refused)?;
-    let session = Session::open(&settings.session, &[], &mut |service| observer(Progress::Starting { service }))?;
-    let mut measured = measure(plan, settings, &session, cpus, created, observer);
-    session.close_with_end(measured.as_mut().map(|(_, end)| end), created, |end| &mut end.outcome);
-    measured.map(|(record, end)| FtqRecord { end: Some(end), ..record })
 }
 
 /// The CPUs of a recording: different ones, if there are two.
@@ -127,13 +126,13 @@ impl Cpus {
 }
 
 fn measure(
-    plan: &FtqPlan,
-    settings: &Settings,
+    asked: &Quanta,
     session: &Session,
     cpus: Cpus,
     created: &Created,
     observer: Observer,
 ) -> Result<(FtqRecord, End)> {
+    let (plan, settings) = (asked.plan, session.settings);
     session.around.prepare(&Cell::default())?;
     let mut warnings = if let Worker::Job(job) = &plan.worker { job.warnings.clone() } else { Vec::new() };
     let clock = || {
@@ -143,12 +142,12 @@ fn measure(
     let surroundings = Surroundings {
         cpu: cpus.worker,
         created,
-        interruption: &settings.session.interruption,
+        interruption: &settings.interruption,
         clock: &clock,
         warnings: &mut warnings,
     };
-    let mut subject = open(plan, surroundings, &settings.session.guardian, observer)?;
-    let (probes, counted) = sources(settings, subject.as_mut())?;
+    let mut subject = open(plan, surroundings, &settings.guardian, observer)?;
+    let (probes, counted) = sources(asked, &settings.probes, subject.as_mut())?;
     session.calibration.wait(CALIBRATION);
     let header = Header {
         envelope: session.envelope(FtqRecord::KIND),
@@ -163,10 +162,9 @@ fn measure(
     let quanta = plan.duration.0 / plan.quantum.0.max(1);
     let task = Task { counted, probes, quantum: plan.quantum, quanta, cpu: cpus.recorder };
     let recorder = Recorder::start(task, rows(plan.quantum))?;
-    settings.session.saver.begin(&header.envelope, &header)?;
+    settings.saver.begin(&header.envelope, &header)?;
     // Saving takes CPU time of the recorder's CPU, not of the worker's. A recorder with real-time priority comes first.
     let own_cpu: Vec<u32> = if cpus.worker == Some(cpus.recorder) { Vec::new() } else { vec![cpus.recorder] };
-    let settings = &settings.session;
     let recording =
         Recording { header, recorder, subject, settings, observer, warnings, chunks: Vec::new(), saving: None };
     near(&own_cpu, || recording.run())
@@ -222,16 +220,16 @@ fn open(
 }
 
 /// The probes and the worker's amount, all opened and read once.
-fn sources(settings: &Settings, subject: &mut dyn Subject) -> Result<(ProbeSet, Counted)> {
+fn sources(asked: &Quanta, probes: &[Probe], subject: &mut dyn Subject) -> Result<(ProbeSet, Counted)> {
     let task = subject.task();
-    let counted = match &settings.count {
+    let counted = match &asked.count {
         Some(probe) => own::of_probe(probe, task)?,
-        None => subject.counted(settings.access)?,
+        None => subject.counted(asked.access)?,
     };
-    let mut asked = settings.session.probes.clone();
+    let mut probes = probes.to_vec();
     // The machine may lack any of these, and nobody has asked for them.
-    asked.extend(settings.optional_probes.iter().filter(|probe| is_there(probe, task)).cloned());
-    Ok((ProbeSet::open_beside(&asked, Some(task))?, counted))
+    probes.extend(asked.optional_probes.iter().filter(|probe| is_there(probe, task)).cloned());
+    Ok((ProbeSet::open_beside(&probes, Some(task))?, counted))
 }
 
 fn is_there(probe: &Probe, task: WorkerTask) -> bool {
@@ -249,7 +247,7 @@ struct Recording<'a> {
     header: Header,
     recorder: Recorder,
     subject: Box<dyn Subject>,
-    settings: &'a session::Settings,
+    settings: &'a Settings,
     observer: Observer<'a>,
     warnings: Vec<Warning>,
     /// The readings, as they were saved.

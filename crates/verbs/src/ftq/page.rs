@@ -16,22 +16,32 @@ use report::document::{Audience, Block, Body, Document, Fact, Figure, Section, S
 use report::number::{self, MISSING};
 use report::phrase::{tied, units_tied};
 
-crate::format::shown!(FtqFinding, document);
-
 /// Periods told in the answer; the others are in their table.
 const TOLD: usize = 3;
 
-pub(crate) fn document(finding: &FtqFinding) -> Document {
-    Document {
-        kind: "iotoll ftq".to_owned(),
-        lead: format!(
-            "What a worker did in each quantum of {}, read by another thread, with the kernel's counters at the same times",
-            tied(&number::seconds(finding.quantum_seconds))
-        ),
-        headline: headline(finding),
-        sections: sections(finding),
-        provenance: provenance(finding),
-        ..Document::of(&finding.head)
+impl crate::Finding for FtqFinding {
+    fn document(&self) -> Document {
+        let timeline = Block::new("", Body::Timeline(timeline::timeline(self)));
+        let mut sections = vec![Section::new("", vec![Block::new("", Body::Figures(vec![figures(self)]))])];
+        sections.extend(limits::section(&self.head.limits, "place"));
+        sections.extend([
+            Section::on_page("Quantum by quantum", vec![timeline]),
+            Section::on_page("Periods", tables::periods(self)),
+            Section::on_page("Stalls that no period explains", tables::stalls(self)).in_full(),
+            Section::on_page("Probes", tables::probes(self)).in_full(),
+            Section::on_page("Against the stored recording", tables::against(self)),
+        ]);
+        Document {
+            kind: "iotoll ftq".to_owned(),
+            lead: format!(
+                "What a worker did in each quantum of {}, read by another thread, with the kernel's counters at the same times",
+                tied(&number::seconds(self.quantum_seconds))
+            ),
+            headline: headline(self),
+            sections,
+            provenance: provenance(self),
+            ..Document::of(&self.head)
+        }
     }
 }
 
@@ -92,20 +102,6 @@ fn changed(changes: &PeriodChanges) -> Option<String> {
     let same = || (!changes.kept.is_empty()).then(|| "all periods stayed".to_owned());
     let parts = if parts.is_empty() { same() } else { Some(parts.join(", ")) };
     parts.map(|parts| format!("Against the stored recording, {parts}"))
-}
-
-fn sections(finding: &FtqFinding) -> Vec<Section> {
-    let timeline = Block::new("", Body::Timeline(timeline::timeline(finding)));
-    let mut sections = vec![Section::new("", vec![Block::new("", Body::Figures(vec![figures(finding)]))])];
-    sections.extend(limits::section(&finding.head.limits, "place"));
-    sections.extend([
-        Section::on_page("Quantum by quantum", vec![timeline]),
-        Section::on_page("Periods", tables::periods(finding)),
-        Section::on_page("Stalls that no period explains", tables::stalls(finding)).in_full(),
-        Section::on_page("Probes", tables::probes(finding)).in_full(),
-        Section::on_page("Against the stored recording", tables::against(finding)),
-    ]);
-    sections
 }
 
 fn figures(finding: &FtqFinding) -> Vec<Figure> {

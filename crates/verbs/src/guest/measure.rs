@@ -18,4 +18,4 @@ mod snapshot;
 pub mod stack;
 pub mod tool;
 
-pub use run::{Settings, run};
+pub use run::Guests;

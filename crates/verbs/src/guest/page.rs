@@ -20,34 +20,30 @@ use report::document::{
 use report::number::{self, MISSING, bare_percent, separated};
 use report::phrase::tied;
 
-crate::format::shown!(GuestFinding, document);
-
 /// More changes than this are counted instead of told, and listed instead of shown one by one.
 const MANY_CHANGES: usize = 4;
 /// Most arms of a matrix.
 const MOST_ARMS: usize = 8;
 
-pub fn document(finding: &GuestFinding) -> Document {
-    Document {
-        kind: "iotoll guest run".to_owned(),
-        lead: "Instructions that an emulated CPU executes for one I/O, whole guest; neither cycles nor time".to_owned(),
-        headline: headline(finding),
-        subjects: subjects(finding),
-        sections: sections(finding),
-        provenance: provenance(finding),
-        ..Document::of(&finding.head)
+impl crate::Finding for GuestFinding {
+    fn document(&self) -> Document {
+        let mut sections = vec![Section::on_page("Instructions per I/O", points(self))];
+        sections.extend(limits::section(&self.head.limits, "cell"));
+        sections.extend(against_stored(self));
+        let path = Section::on_page("The path that the I/O took", paths(self));
+        sections
+            .extend([moved::by_subsystem(self), moved::by_function(self), path, published(self)].map(Section::in_full));
+        Document {
+            kind: "iotoll guest run".to_owned(),
+            lead: "Instructions that an emulated CPU executes for one I/O, whole guest; neither cycles nor time"
+                .to_owned(),
+            headline: headline(self),
+            subjects: subjects(self),
+            sections,
+            provenance: provenance(self),
+            ..Document::of(&self.head)
+        }
     }
-}
-
-fn sections(finding: &GuestFinding) -> Vec<Section> {
-    let mut sections = vec![Section::on_page("Instructions per I/O", points(finding))];
-    sections.extend(limits::section(&finding.head.limits, "cell"));
-    sections.extend(against_stored(finding));
-    let path = Section::on_page("The path that the I/O took", paths(finding));
-    sections.extend(
-        [moved::by_subsystem(finding), moved::by_function(finding), path, published(finding)].map(Section::in_full),
-    );
-    sections
 }
 
 /// The change of each point since the stored measurement, and what moved.

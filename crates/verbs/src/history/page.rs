@@ -16,31 +16,32 @@ use report::number::{self, MISSING, PERCENT, Written};
 use report::phrase::{self, tied};
 use report::shell;
 
-crate::format::shown!(HistoryFinding, document);
-
 /// Charts of an experiment: those of series that changed, and as many others as make these.
 const CHARTS: usize = 6;
 
-pub fn document(finding: &HistoryFinding) -> Document {
-    let records: usize = finding.experiments.iter().map(|experiment| experiment.records.len()).sum();
-    let mut sections: Vec<Section> = finding.experiments.iter().map(section).collect();
-    let left_out = [
-        (&finding.alone, "Not in a history, because no other record has the same command line"),
-        (&finding.incomplete, "Left out, because the measurement failed or was interrupted"),
-    ];
-    let left_out = left_out.into_iter().filter(|(paths, _)| !paths.is_empty());
-    let notes: Vec<Note> = left_out.map(|(paths, why)| Note::remark(format!("{why}: {}", paths.join(", ")))).collect();
-    if !notes.is_empty() {
-        sections.push(Section::new("", vec![Block::new("", Body::Notes).with(notes)]));
-    }
-    Document {
-        kind: "iotoll history".to_owned(),
-        title: format!("{} of {records} records", plural(finding.experiments.len(), "experiment")),
-        lead: "Each metric of stored records over time: its levels, and where they changed".to_owned(),
-        headline: finding.experiments.iter().flat_map(headline).collect(),
-        sections,
-        caveats: finding.experiments.iter().flat_map(|experiment| experiment.warnings.clone()).collect(),
-        ..Document::default()
+impl crate::Finding for HistoryFinding {
+    fn document(&self) -> Document {
+        let records: usize = self.experiments.iter().map(|experiment| experiment.records.len()).sum();
+        let mut sections: Vec<Section> = self.experiments.iter().map(section).collect();
+        let left_out = [
+            (&self.alone, "Not in a history, because no other record has the same command line"),
+            (&self.incomplete, "Left out, because the measurement failed or was interrupted"),
+        ];
+        let left_out = left_out.into_iter().filter(|(paths, _)| !paths.is_empty());
+        let notes: Vec<Note> =
+            left_out.map(|(paths, why)| Note::remark(format!("{why}: {}", paths.join(", ")))).collect();
+        if !notes.is_empty() {
+            sections.push(Section::new("", vec![Block::new("", Body::Notes).with(notes)]));
+        }
+        Document {
+            kind: "iotoll history".to_owned(),
+            title: format!("{} of {records} records", plural(self.experiments.len(), "experiment")),
+            lead: "Each metric of stored records over time: its levels, and where they changed".to_owned(),
+            headline: self.experiments.iter().flat_map(headline).collect(),
+            sections,
+            caveats: self.experiments.iter().flat_map(|experiment| experiment.warnings.clone()).collect(),
+            ..Document::default()
+        }
     }
 }
 

@@ -11,14 +11,13 @@ use report::phrase::{tied, units_tied};
 use report::shell::command;
 use serde::Serialize;
 
-crate::format::shown!(ReadExperiment<'_>, experiment);
-crate::format::shown!(Plan, document);
-
-pub fn document(plan: &Plan) -> Document {
-    let several = plan.phases.len() > 1;
-    let label = |phase: usize| if several { format!("Phase {}", phase + 1) } else { "Job".to_owned() };
-    let names: Vec<&str> = jobs(plan).map(|(_, job)| job.name.as_str()).collect();
-    read_only("run", names.join(", "), facts(plan, label))
+impl crate::Finding for Plan {
+    fn document(&self) -> Document {
+        let several = self.phases.len() > 1;
+        let label = |phase: usize| if several { format!("Phase {}", phase + 1) } else { "Job".to_owned() };
+        let names: Vec<&str> = jobs(self).map(|(_, job)| job.name.as_str()).collect();
+        read_only("run", names.join(", "), facts(self, label))
+    }
 }
 
 /// An experiment, and what it fails on.
@@ -29,10 +28,14 @@ pub struct ReadExperiment<'a> {
     pub limits: Vec<Limit>,
 }
 
-fn experiment(ReadExperiment { experiment, limits }: &ReadExperiment) -> Document {
-    let facts = [workload(experiment), sweep(experiment), conditions(experiment), rules(experiment, limits)].concat();
-    let subjects = experiment.arms.iter().map(|arm| Fact::new(&arm.name, arm.what(&experiment.arms)));
-    Document { subjects: subjects.collect(), ..read_only("compare", experiment.title.clone(), facts) }
+impl crate::Finding for ReadExperiment<'_> {
+    fn document(&self) -> Document {
+        let Self { experiment, limits } = self;
+        let facts =
+            [workload(experiment), sweep(experiment), conditions(experiment), rules(experiment, limits)].concat();
+        let subjects = experiment.arms.iter().map(|arm| Fact::new(&arm.name, arm.what(&experiment.arms)));
+        Document { subjects: subjects.collect(), ..read_only("compare", experiment.title.clone(), facts) }
+    }
 }
 
 /// What the baseline runs at the first point of the sweep; the arms and the sweep say what differs.

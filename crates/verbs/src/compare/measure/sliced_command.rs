@@ -83,7 +83,7 @@ impl<'a> SlicedCommand<'a> {
         let complaints = set_apart(&mut shell, Isolation::Alone { longest: Duration::MAX })?;
         place.processes.mark(&mut shell);
         let child =
-            pinned(cpus, || shell.spawn()).map_err(|source| Error::NotStarted { program: "sh".to_owned(), source })?;
+            pinned(cpus, || shell.spawn()).map_err(|error| Error::instrument("sh: cannot be started", error))?;
         let members = vec![child.id()];
         let mut command = Self {
             name,

@@ -381,8 +381,8 @@ impl RoundRunner<'_> {
     fn execution(&mut self, case: usize) -> Result<SliceRecord> {
         let plan = CommandPlan { count: self.count_of_executions()?, ..self.command_plan(case) };
         let name = self.name(case);
-        let Executed { execution, failure, elsewhere } =
-            execute(&plan, 0, &mut self.surroundings(), &mut |_| {}, &mut |_| {}).map_err(|error| match error {
+        let Executed { execution, failure, elsewhere } = execute(&plan, 0, &mut self.surroundings(), &mut |_| {})
+            .map_err(|error| match error {
                 Error::Refused(why) => Error::Refused(format!("{name}: {why}")),
                 Error::NotStarted { .. } => Error::Refused(format!("{name}: {error}; check the command")),
                 error => error,

@@ -1,7 +1,7 @@
 //! What the texts of `format` do not show: changed fixtures, colours.
 
 use super::*;
-use crate::Format;
+use crate::{Finding, Format};
 use report::{Ink, text};
 
 fn terminal(finding: &CompareFinding, ink: Ink, columns: usize) -> String {
@@ -10,7 +10,7 @@ fn terminal(finding: &CompareFinding, ink: Ink, columns: usize) -> String {
 
 #[test]
 fn a_comparison_of_one_cell_is_one_screen() {
-    let glance = |finding: &CompareFinding| text::glance(&document(finding), Ink::Plain, 100, "The rest: --full");
+    let glance = |finding: &CompareFinding| text::glance(&finding.document(), Ink::Plain, 100, "The rest: --full");
     let all = || fixture::all().into_iter().filter(|(_, finding)| finding.cells.len() == 1);
     for (name, finding) in all() {
         let text = glance(&finding);
@@ -56,7 +56,7 @@ fn every_metric_that_was_measured_is_on_the_page() {
             metric.verdict = Verdict::NoDifference;
             metric.detected = false;
         }
-        let page = report::html::html(&document(&finding));
+        let page = report::html::html(&finding.document());
         for metric in finding.cells.iter().flat_map(measured).map(|(metric, _)| metric) {
             assert!(page.contains(words::of(metric).noun), "{name}: {}", metric.name());
         }

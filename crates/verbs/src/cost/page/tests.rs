@@ -1,7 +1,7 @@
 //! The cost report of changed fixtures, and one screen of all. `format` has the texts.
 
 use super::*;
-use crate::Format;
+use crate::{Finding, Format};
 use model::finding::Figure;
 use model::stats::Estimate;
 use model::warning::{Code, Warning};
@@ -16,7 +16,7 @@ fn sheet(finding: &RunFinding) -> String {
 }
 
 fn glance(finding: &RunFinding) -> String {
-    text::glance(&document(finding), Ink::Plain, 100, "The rest: --full")
+    text::glance(&finding.document(), Ink::Plain, 100, "The rest: --full")
 }
 
 #[test]

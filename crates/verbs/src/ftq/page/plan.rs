@@ -9,26 +9,26 @@ use report::number;
 use report::phrase::units_tied;
 use report::shell::command;
 
-crate::format::shown!(FtqPlan, recording);
-
-/// The document of a recording's plan.
-fn recording(plan: &FtqPlan) -> Document {
-    let worker = match &plan.worker {
-        Worker::Job(job) => jobs(job).map(|(_, job)| format!("{}: {}", job.name, options(job))).collect(),
-        Worker::Cpu => "computes without pause".to_owned(),
-        Worker::Command(words) => command(words),
-        Worker::Process(process) => format!("process {process}"),
-    };
-    let quanta = plan.duration.0 / plan.quantum.0.max(1);
-    let length = number::seconds(plan.duration.seconds());
-    let mut facts = vec![
-        Fact::new("Worker", &worker),
-        Fact::new("Quantum", units_tied(&number::with_unit(number::NANOS, plan.quantum.as_f64()))),
-        Fact::new("Duration", units_tied(&format!("{length}, {quanta} quanta"))),
-    ];
-    let cpu = |name: &str, cpu: Option<u32>| cpu.map(|cpu| Fact::new(name, format!("on CPU {cpu}")));
-    facts.extend([cpu("Recorder", plan.recorder_cpu), cpu("Worker's place", plan.worker_cpu)].into_iter().flatten());
-    read_only("ftq", worker, facts)
+impl crate::Finding for FtqPlan {
+    fn document(&self) -> Document {
+        let worker = match &self.worker {
+            Worker::Job(job) => jobs(job).map(|(_, job)| format!("{}: {}", job.name, options(job))).collect(),
+            Worker::Cpu => "computes without pause".to_owned(),
+            Worker::Command(words) => command(words),
+            Worker::Process(process) => format!("process {process}"),
+        };
+        let quanta = self.duration.0 / self.quantum.0.max(1);
+        let length = number::seconds(self.duration.seconds());
+        let mut facts = vec![
+            Fact::new("Worker", &worker),
+            Fact::new("Quantum", units_tied(&number::with_unit(number::NANOS, self.quantum.as_f64()))),
+            Fact::new("Duration", units_tied(&format!("{length}, {quanta} quanta"))),
+        ];
+        let cpu = |name: &str, cpu: Option<u32>| cpu.map(|cpu| Fact::new(name, format!("on CPU {cpu}")));
+        facts
+            .extend([cpu("Recorder", self.recorder_cpu), cpu("Worker's place", self.worker_cpu)].into_iter().flatten());
+        read_only("ftq", worker, facts)
+    }
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use super::boot_files::Guest;
 use super::protocol::{ASSIGNMENT, ASSIGNMENT_BYTES, Done, Reply};
-use super::run::Settings;
 use super::snapshot;
+use super::tool::Care;
 use lab::error::{Error, Result};
 use lab::guardian::folder::OwnFolder;
 use lab::guardian::processes::Processes;
@@ -55,10 +55,10 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// Starts a guest: to be saved, or to be restored and to measure.
-    pub(super) fn start(guest: &Guest, settings: &Settings, measuring: Option<Measuring>) -> Result<Self> {
-        let guardian = &settings.care.guardian;
-        let folder = OwnFolder::make(guardian, &std::env::temp_dir(), "iotoll-guest-")?;
+    /// Starts a guest: to be saved, or to be restored and to measure. What `ends` it early is also how long it may take.
+    pub(super) fn start(guest: &Guest, ends: (&Care, Duration), measuring: Option<Measuring>) -> Result<Self> {
+        let (care, timeout) = ends;
+        let folder = OwnFolder::make(&care.guardian, &std::env::temp_dir(), "iotoll-guest-")?;
         let at = |name: &str| folder.path().join(name);
         let assigned = at("assignment");
         // Of the same size also where nothing is assigned yet: a device of the same guest.
@@ -86,7 +86,7 @@ impl Machine {
         let failed = |error| Error::instrument("the guest's error file", error);
         command.stderr(File::create(at("errors")).map_err(failed)?);
         command.stdin(Stdio::null()).stdout(Stdio::null()).process_group(0);
-        let processes = guardian.passing_processes()?;
+        let processes = care.guardian.passing_processes()?;
         processes.mark(&mut command);
         let child = command.spawn().map_err(|error| {
             Error::Refused(format!("{QEMU}: cannot be started: {error}; install it (Debian: qemu-system-x86)"))
@@ -97,17 +97,17 @@ impl Machine {
             ended: None,
             processes,
             folder,
-            timeout: settings.timeout,
+            timeout,
             seen: Cell::new((0, Instant::now())),
-            interruption: settings.care.interruption.clone(),
+            interruption: care.interruption.clone(),
             what: guest.what.clone(),
             qmp: None,
         })
     }
 
     /// Restores a guest from the file that it was saved to. It is paused then, and gets its assignment when it goes on.
-    pub(super) fn restore(guest: &Guest, settings: &Settings, measuring: Measuring, saved: &Path) -> Result<Self> {
-        let mut machine = Self::start(guest, settings, Some(measuring))?;
+    pub(super) fn restore(guest: &Guest, ends: (&Care, Duration), measuring: Measuring, saved: &Path) -> Result<Self> {
+        let mut machine = Self::start(guest, ends, Some(measuring))?;
         let socket = machine.path("incoming");
         let stream = machine.appearing(|| UnixStream::connect(&socket).ok())?;
         snapshot::feed(saved, stream, &mut || machine.check_patience())?;

@@ -9,14 +9,16 @@ use super::programs::own_program;
 use super::protocol::{ASSIGNMENT_BYTES, Assignment, Done, SYMBOLS};
 use super::stack::{self, Expected, Stack};
 use super::tool::{self, Care, Emulator, at_once, enough_space};
+use crate::Measure;
 use crate::guest::GuestPlan;
 use crate::guest::plan::Point;
 use crate::guest::record::{End, FunctionCount, GuestRecord, Header, InstructionCount, KernelIdentity, Measured};
+use lab::created::Created;
 use lab::error::{Error, Result};
 use lab::host;
 use lab::names::{KERNEL_BEGIN, KernelFunctions, Mapping, Program, UNKNOWN, kernel_function, mapping};
-use lab::session::outcome_of;
-use lab::store::Saver;
+use lab::progress::{Observer, Progress};
+use lab::session::{Settings, outcome_of};
 use model::kind::CommandLine;
 use model::kind::{Envelope, Recorded};
 use model::plan::Medium;
@@ -30,53 +32,49 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// Ends QEMU, and programs that make something for the cache.
-    pub care: Care,
-    /// As typed.
-    pub command_line: CommandLine,
+/// A plan of guests.
+pub struct Guests<'a> {
+    pub plan: &'a GuestPlan,
     /// Longest time for one guest: CPU time, or time without any.
     pub timeout: Duration,
     /// Boot again also what the cache has.
     pub fresh: bool,
-    /// Saves the record guest by guest.
-    pub saver: Saver,
 }
 
-/// Measures a plan. `observer` is told what is prepared, and how many guests are done.
-///
-/// # Errors
-/// When nothing could be measured: no emulator, kernel, module, program; a guest that fails.
-pub fn run(plan: &GuestPlan, settings: &Settings, observer: &mut dyn FnMut(String)) -> Result<GuestRecord> {
-    let begun = Instant::now();
-    let prepared = Prepared::new(plan, settings, observer)?;
-    let mut record = GuestRecord { header: prepared.header(), measured: Vec::new(), end: None };
-    settings.saver.begin(&record.header.envelope, &record.header)?;
-    let mut warnings = Vec::new();
-    let outcome = prepared.each_guest(observer, &mut |(measured, caveat)| {
-        caveat.into_iter().for_each(|caveat| add_once(&mut warnings, caveat));
-        settings.saver.append("measured", &measured)?;
-        record.measured.push(measured);
-        Ok(())
-    });
-    let outcome = match outcome {
-        Ok(()) => Outcome::Completed,
-        Err(error) if record.measured.is_empty() => return Err(error),
-        Err(error) => outcome_of(&error),
-    };
-    let end = End { outcome, warnings, seconds: begun.elapsed().as_secs_f64() };
-    settings.saver.append("end", &end)?;
-    record.end = Some(end);
-    Ok(record)
+impl Measure<GuestRecord> for Guests<'_> {
+    fn measure(&self, settings: Settings, _: &Created, observer: Observer) -> Result<GuestRecord> {
+        let begun = Instant::now();
+        let observer = &mut |text: String| observer(Progress::Guests(&text));
+        let Settings { interruption, guardian, command_line, saver, .. } = settings;
+        let prepared = Prepared::new(self, Care { guardian, interruption }, observer)?;
+        let mut record = GuestRecord { header: prepared.header(command_line), measured: Vec::new(), end: None };
+        saver.begin(&record.header.envelope, &record.header)?;
+        let mut warnings = Vec::new();
+        let outcome = prepared.each_guest(observer, &mut |(measured, caveat)| {
+            caveat.into_iter().for_each(|caveat| add_once(&mut warnings, caveat));
+            saver.append("measured", &measured)?;
+            record.measured.push(measured);
+            Ok(())
+        });
+        let outcome = match outcome {
+            Ok(()) => Outcome::Completed,
+            Err(error) if record.measured.is_empty() => return Err(error),
+            Err(error) => outcome_of(&error),
+        };
+        let end = End { outcome, warnings, seconds: begun.elapsed().as_secs_f64() };
+        saver.append("end", &end)?;
+        record.end = Some(end);
+        Ok(record)
+    }
 }
 
 /// What a guest counted at a point, and a caveat of it.
 type Counted = (Measured, Option<Warning>);
 
 struct Prepared<'a> {
-    plan: &'a GuestPlan,
-    settings: &'a Settings,
+    asked: &'a Guests<'a>,
+    /// Ends QEMU, and programs that make something for the cache.
+    care: Care,
     cache: Cache,
     emulator: Emulator,
     plugin: PathBuf,
@@ -88,9 +86,10 @@ struct Prepared<'a> {
 }
 
 impl<'a> Prepared<'a> {
-    fn new(plan: &'a GuestPlan, settings: &'a Settings, observer: &mut dyn FnMut(String)) -> Result<Self> {
-        let emulator = Emulator::find(&settings.care)?;
-        let cache = Cache::open(settings.care.clone())?;
+    fn new(asked: &'a Guests, care: Care, observer: &mut dyn FnMut(String)) -> Result<Self> {
+        let plan = asked.plan;
+        let emulator = Emulator::find(&care)?;
+        let cache = Cache::open(care.clone())?;
         enough_space(&cache)?;
         let plugin = emulator.plugin(&cache)?;
         let mut kernels = BTreeMap::new();
@@ -106,7 +105,7 @@ impl<'a> Prepared<'a> {
         let replicates =
             (0..plan.replicates).flat_map(|replicate| plan.points.iter().enumerate().map(move |it| (replicate, it)));
         for (replicate, (number, point)) in replicates {
-            if settings.care.interruption.is_requested() {
+            if care.interruption.is_requested() {
                 return Err(Error::Interrupted("while guests were prepared".to_owned()));
             }
             let Some(kernel) = kernels.get(&point.place.kernel) else { continue };
@@ -146,17 +145,17 @@ impl<'a> Prepared<'a> {
                 None => guests.push((guest, vec![number])),
             }
         }
-        Ok(Self { plan, settings, cache, emulator, plugin, kernels, modules, guests })
+        Ok(Self { asked, care, cache, emulator, plugin, kernels, modules, guests })
     }
 
-    fn header(&self) -> Header {
+    fn header(&self, command_line: CommandLine) -> Header {
         let identity = |kernel: &Kernel| {
             let hash = tool::hash(&fs::read(&kernel.image).unwrap_or_default());
             KernelIdentity { release: kernel.release.clone(), hash }
         };
         Header {
-            envelope: Envelope::new(GuestRecord::KIND, host::now(), self.settings.command_line.clone()),
-            plan: self.plan.clone(),
+            envelope: Envelope::new(GuestRecord::KIND, host::now(), command_line),
+            plan: self.asked.plan.clone(),
             emulator: self.emulator.name.clone(),
             cpu: CPU.to_owned(),
             memory_mib: MEMORY_MIB,
@@ -169,7 +168,7 @@ impl<'a> Prepared<'a> {
     /// Measures each guest, as many at once as there are CPUs and memory for. `keep` gets each result as it comes, so that a guest that
     /// fails later loses none.
     fn each_guest(&self, observer: &mut dyn FnMut(String), keep: &mut dyn FnMut(Counted) -> Result<()>) -> Result<()> {
-        let interruption = &self.settings.care.interruption;
+        let interruption = &self.care.interruption;
         let total = self.guests.len();
         let at_once = at_once()?.min(total.max(1));
         let next = AtomicUsize::new(0);
@@ -220,7 +219,7 @@ impl<'a> Prepared<'a> {
     /// The saved guest, booted if the cache does not have it, or `again`.
     fn booted(&self, guest: &Guest, again: bool) -> Result<PathBuf> {
         let name = format!("{}.state", guest.name());
-        let boot = |path: &Path| Machine::start(guest, self.settings, None)?.save(path);
+        let boot = |path: &Path| Machine::start(guest, (&self.care, self.asked.timeout), None)?.save(path);
         match again {
             true => self.cache.replace(Part::GUESTS, &name, boot),
             false => self.cache.make(Part::GUESTS, &name, boot),
@@ -232,7 +231,7 @@ impl<'a> Prepared<'a> {
         let restore = |saved: PathBuf| {
             touch(&saved);
             let measuring = Measuring { plugin: &self.plugin, assignment };
-            Machine::restore(guest, self.settings, measuring, &saved)
+            Machine::restore(guest, (&self.care, self.asked.timeout), measuring, &saved)
         };
         match restore(self.booted(guest, false)?) {
             Err(Error::Failed(_) | Error::File { .. } | Error::Instrument { .. }) => restore(self.booted(guest, true)?),
@@ -249,16 +248,16 @@ impl<'a> Prepared<'a> {
 
     /// Measures the points of a guest.
     fn measure(&self, guest: &Guest, points: &[usize], tell: &Sender<Result<Option<Counted>>>) -> Result<()> {
-        self.booted(guest, self.settings.fresh)?;
+        self.booted(guest, self.asked.fresh)?;
         for number in points {
-            let Some(point) = self.plan.points.get(*number) else { continue };
+            let Some(point) = self.asked.plan.points.get(*number) else { continue };
             let _ = tell.send(Ok(Some(self.measured(guest, *number, point)?)));
         }
         Ok(())
     }
 
     fn measured(&self, guest: &Guest, number: usize, point: &Point) -> Result<Counted> {
-        let functions = self.plan.functions;
+        let functions = self.asked.plan.functions;
         let name = guest.name();
         let known = self.known_symbols(&name).filter(|_| functions);
         let wanted = functions && known.is_none();

@@ -6,28 +6,27 @@ use crate::pages::workload::options;
 use model::plan::Phase;
 use report::document::{Document, Fact};
 
-crate::format::shown!(GuestPlan, guests);
-
-/// The document of a plan of guests.
-fn guests(plan: &GuestPlan) -> Document {
-    let work = |phase: &Phase| phase.jobs.iter().map(options).collect::<Vec<_>>().join("; ");
-    let mut facts = Vec::new();
-    if let Some(compared) = &plan.compared {
-        facts.push(Fact::new("Compared", format!("{compared}: {}", plan.arms.join(", "))));
-    }
-    let mut seen = Vec::new();
-    for point in &plan.points {
-        let (work, ios) = (work(&point.phase), point.ios.to_string());
-        let line = format!("{} on {}: {work}", point.place.job, point.place.stack);
-        if !seen.contains(&line) {
-            facts.push(Fact::new("Job", format!("{line}, {ios} I/Os")));
-            seen.push(line);
+impl crate::Finding for GuestPlan {
+    fn document(&self) -> Document {
+        let work = |phase: &Phase| phase.jobs.iter().map(options).collect::<Vec<_>>().join("; ");
+        let mut facts = Vec::new();
+        if let Some(compared) = &self.compared {
+            facts.push(Fact::new("Compared", format!("{compared}: {}", self.arms.join(", "))));
         }
+        let mut seen = Vec::new();
+        for point in &self.points {
+            let (work, ios) = (work(&point.phase), point.ios.to_string());
+            let line = format!("{} on {}: {work}", point.place.job, point.place.stack);
+            if !seen.contains(&line) {
+                facts.push(Fact::new("Job", format!("{line}, {ios} I/Os")));
+                seen.push(line);
+            }
+        }
+        let (points, boots) = (self.points.len(), self.points.len() * self.replicates as usize);
+        facts.push(Fact::new("Guests", format!("{points} points × {} replicates = {boots}", self.replicates)));
+        facts.extend(self.published.iter().map(|it| Fact::new("Published", format!("{} ({})", it.what, it.source))));
+        read_only("guest run", self.title.clone(), facts)
     }
-    let (points, boots) = (plan.points.len(), plan.points.len() * plan.replicates as usize);
-    facts.push(Fact::new("Guests", format!("{points} points × {} replicates = {boots}", plan.replicates)));
-    facts.extend(plan.published.iter().map(|it| Fact::new("Published", format!("{} ({})", it.what, it.source))));
-    read_only("guest run", plan.title.clone(), facts)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The page of a long recording in a browser: drawn at once, its tracks hidden and shown, zoomed down to single readings.
 
-use crate::ftq::page::{document, fixture};
+use crate::{Finding, ftq};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -26,7 +26,8 @@ fn work_seconds(browser: &Child) -> f64 {
 fn a_page_of_a_long_recording_is_drawn_at_once_and_answers_the_mouse() {
     let folder = std::env::temp_dir().join(format!("iotoll-browser-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
-    let (page, script) = (report::html::html(&document(&fixture::named("dirty_limit"))), include_str!("browser.js"));
+    let (page, script) =
+        (report::html::html(&ftq::page::fixture::named("dirty_limit").document()), include_str!("browser.js"));
     let place = folder.join("page.html");
     fs::write(&place, page.replacen("<head>", &format!("<head><script>{script}</script>"), 1)).unwrap();
     let mut words = BROWSER.split_whitespace();

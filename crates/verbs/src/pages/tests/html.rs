@@ -1,7 +1,8 @@
 //! The file as a browser parses it: balanced, escaped, and without external resources.
 
+use crate::Finding;
 use crate::compare::CompareFinding;
-use crate::compare::page::{document, fixture};
+use crate::compare::page::fixture;
 use proptest::prelude::*;
 use report::html::{STYLE, timeline};
 
@@ -14,7 +15,7 @@ fn pages() -> Vec<(String, String)> {
 }
 
 fn html(finding: &CompareFinding) -> String {
-    report::html::html(&document(finding))
+    report::html::html(&finding.document())
 }
 
 /// Void elements.
@@ -104,15 +105,13 @@ fn charts_and_intervals_are_drawn() {
 
 #[test]
 fn a_run_is_drawn_over_time_with_its_regimes() {
-    let page = report::html::html(&crate::cost::page::document(&crate::cost::page::fixture::named("stepped")));
+    let drawn = |name| report::html::html(&crate::cost::page::fixture::named(name).document());
+    let page = drawn("stepped");
     let part = page.split("<h2>Over time</h2>").nth(1).unwrap().split("</section>").next().unwrap();
     assert_eq!(part.matches("<svg class=\"chart\"").count(), 2, "I/Os per second, cycles per I/O");
     assert_eq!(part.matches("class=\"s zero\"").count(), 2, "where the rate stepped, in each");
     assert!(part.contains("another regime began") && page.contains("Two regimes, no single mean"), "{part}");
-    assert!(
-        !report::html::html(&crate::cost::page::document(&crate::cost::page::fixture::named("empty")))
-            .contains("Over time")
-    );
+    assert!(!drawn("empty").contains("Over time"));
 }
 
 #[test]

@@ -3,13 +3,12 @@
 use crate::compare;
 use crate::compare::CompareFinding;
 use crate::cost::page::fixture;
+use crate::format::Json;
 use model::finding::RunFinding;
-use report::json::json;
-use serde::Serialize;
 use serde_json::Value;
 
-fn value(finding: &impl Serialize) -> Value {
-    serde_json::from_str(&json(finding)).unwrap()
+fn value(finding: &impl Json) -> Value {
+    serde_json::from_str(&finding.json()).unwrap()
 }
 
 #[test]
@@ -52,7 +51,7 @@ fn a_missing_number_is_null() {
 
 #[test]
 fn a_finding_survives_json() {
-    let (run, comparison) = (json(&fixture::named("psync_4k")), json(&compare::page::fixture::named("sweep")));
-    assert_eq!(json(&serde_json::from_str::<RunFinding>(&run).unwrap()), run);
-    assert_eq!(json(&serde_json::from_str::<CompareFinding>(&comparison).unwrap()), comparison);
+    let (run, comparison) = (fixture::named("psync_4k").json(), compare::page::fixture::named("sweep").json());
+    assert_eq!(serde_json::from_str::<RunFinding>(&run).unwrap().json(), run);
+    assert_eq!(serde_json::from_str::<CompareFinding>(&comparison).unwrap().json(), comparison);
 }

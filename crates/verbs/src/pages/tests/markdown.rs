@@ -1,12 +1,13 @@
 //! Findings as Markdown: no foreign markup.
 
+use crate::Finding;
 use crate::compare::CompareFinding;
-use crate::compare::page::{self as compare, fixture};
+use crate::compare::page::fixture;
 use proptest::prelude::*;
 use report::markdown::opens_tag;
 
 fn markdown(finding: &CompareFinding) -> String {
-    report::markdown::markdown(&compare::document(finding))
+    report::markdown::markdown(&finding.document())
 }
 
 #[test]
