@@ -109,6 +109,7 @@ pub(crate) fn write(path: &Path, file: &str, text: &str) -> io::Result<()> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::doctor::fixture::Fixture;
     use std::fs;
 
     /// Version 1 for CPU time, memory and I/O, version 2 beside it, as in this machine's container `job`.
@@ -129,15 +130,11 @@ pub(crate) mod tests {
     ];
 
     /// A machine with these files, or none of them where the folder is dropped.
-    pub(crate) fn machine(files: &[&[(&str, &str)]]) -> (tempfile::TempDir, Sysroot) {
-        let folder = tempfile::tempdir().unwrap();
-        for (path, text) in files.iter().copied().flatten() {
-            let path = folder.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        let root = Sysroot::at(folder.path());
-        (folder, root)
+    pub(crate) fn machine(files: &[&[(&str, &str)]]) -> (Fixture, Sysroot) {
+        let fixture = Fixture::new();
+        files.iter().copied().flatten().for_each(|(path, text)| fixture.write(path, text));
+        let root = Sysroot::at(fixture.path());
+        (fixture, root)
     }
 
     fn found(files: &[(&str, &str)], controller: &str) -> Vec<(String, String)> {

@@ -241,7 +241,6 @@ mod tests {
 
     #[test]
     fn limits_of_version_2_are_found_and_read_again_until_their_group_is_gone() {
-        let job = "sys/fs/cgroup/job";
         let files = [
             ("sys/fs/cgroup/job/step/cpu.max", "max 100000\n"),
             ("sys/fs/cgroup/job/cpu.max", "30000 100000\n"),
@@ -253,7 +252,7 @@ mod tests {
             ("sys/fs/cgroup/job/io.max", "254:0 rbps=max wbps=1048576 riops=100 wiops=max\n"),
             ("sys/fs/cgroup/job/io.stat", "7:1 rios=3\n254:0 rbytes=1 wbytes=5242880 rios=77 wios=2 dbytes=0 dios=0\n"),
         ];
-        let (folder, root) = machine(&[&VERSION_2, &files]);
+        let (machine, root) = machine(&[&VERSION_2, &files]);
         let limits = [
             ("a CPU quota of 0.30 CPUs (cgroup /slice/job, cpu.max)", 41),
             ("a memory limit of 64 MiB (cgroup /slice/job, memory.high)", 12),
@@ -263,10 +262,10 @@ mod tests {
         let mut found = GroupLimits { watched: found(&root, "self"), latest: None };
         assert_eq!(told(&found.read()), expected(&limits));
         found.add(super::found(&root, "self"));
-        std::fs::write(folder.path().join(job).join("memory.events.local"), "low 0\nhigh 15\nmax 3\n").unwrap();
+        machine.write("sys/fs/cgroup/job/memory.events.local", "low 0\nhigh 15\nmax 3\n");
         assert_eq!(found.read().iter().map(|limit| limit.counted.count).collect::<Vec<_>>(), [41, 15, 5_242_880, 77]);
         // As the files of a group that was removed, it has no text any more.
-        std::fs::write(folder.path().join(job).join("cpu.stat"), "").unwrap();
+        machine.write("sys/fs/cgroup/job/cpu.stat", "");
         assert_eq!(found.read().len(), 3);
     }
 

@@ -519,17 +519,14 @@ impl Online {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::skipping::note_skipped;
+    use crate::skipping::{note_skipped, spin};
     use model::record::TaskOwner;
 
     /// A slice that spins in a thread of its own, which is the workload.
     fn slice(meters: &mut MeterSet) -> (Snapshot, Snapshot) {
         let before = meters.begin_slice();
         let spinner = std::thread::spawn(|| {
-            let end = sys::clock::own_thread_nanos() + 10_000_000;
-            while sys::clock::own_thread_nanos() < end {
-                std::hint::spin_loop();
-            }
+            spin(std::time::Duration::from_millis(10));
             sys::schedule::thread_id().unsigned_abs()
         });
         let workers = [spinner.join().unwrap()].into();

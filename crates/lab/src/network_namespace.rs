@@ -68,10 +68,8 @@ mod tests {
 
     #[test]
     fn probes_of_one_namespace_are_told_by_what_they_read() {
-        let probes = Probe::parse_list(
-            "dirty,net.lo.rx_bytes,wire=net.lo.tx_bytes,drops=counter:file:/proc/net/snmp:Udp: ([0-9]+)",
-        )
-        .unwrap();
+        let of_snmp = "drops=counter:file:/proc/net/snmp:Udp: ([0-9]+)";
+        let probes = Probe::parse_list(&format!("dirty,net.lo.rx_bytes,wire=net.lo.tx_bytes,{of_snmp}")).unwrap();
         let flags: Vec<String> = flags_of_one(&probes).collect();
         assert_eq!(flags, ["--probe net.lo.rx_bytes", "--probe wire", "--probe drops"]);
     }
@@ -83,9 +81,8 @@ mod tests {
         assert_eq!(caveat(&setting, &words("iperf3 -c x"), false), None);
         assert_eq!(caveat(&[], &words("ip netns exec a iperf3"), true), None);
         let message = caveat(&setting, &words("sh x.sh"), true).unwrap().message;
-        assert!(
-            message.contains("rmem_max=1 reaches iotoll's own") && message.contains("`sh x.sh` runs in another one;")
-        );
+        let parts = ["rmem_max=1 reaches iotoll's own", "`sh x.sh` runs in another one;"];
+        assert!(parts.iter().all(|part| message.contains(part)), "{message}");
         assert!(!any_elsewhere([std::process::id()]) && within(std::process::id(), || Ok(())).is_ok());
     }
 }

@@ -299,10 +299,8 @@ mod tests {
         let unix = job("nbd+unix:///?socket=/run/n%20bd");
         assert_eq!(servers_of([&unix]), [Address::Path("/run/n bd".to_owned())]);
         let words = |line: &str| servers_named(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
-        assert_eq!(
-            words("fio --name=a --uri=nbd://localhost:7777 --bs=4k"),
-            [Address::Port(7777), Address::Port(7777)]
-        );
+        let both = [Address::Port(7777), Address::Port(7777)];
+        assert_eq!(words("fio --name=a --uri=nbd://localhost:7777 --bs=4k"), both);
         assert_eq!(words("/usr/bin/iperf3 -c 127.0.0.1 -t 10"), [Address::Port(5201)]);
     }
 

@@ -1,6 +1,8 @@
-//! How a test says that it cannot run here: one line, which `./check` counts.
+//! What tests share: how one says that it cannot run here, in one line that `./check` counts; and a load of a known length.
 
+use std::fmt::Display;
 use std::io::Write;
+use std::time::Duration;
 
 /// Prints and logs a skipped test with its reason.
 pub(crate) fn note_skipped(test: &str, why: &str) {
@@ -12,14 +14,23 @@ pub(crate) fn note_skipped(test: &str, why: &str) {
     }
 }
 
-/// What was opened, or `None` with the printed reason where the kernel does not allow it.
+/// What was opened, or `None` with the printed reason.
+pub(crate) fn available<T, E: Display>(test: &str, opened: Result<T, E>) -> Option<T> {
+    opened.inspect_err(|why| note_skipped(test, &why.to_string())).ok()
+}
+
+/// The same, where the only reason may be that the kernel does not allow it.
 pub(crate) fn allowed<T>(test: &str, opened: Result<T, sys::bpf::Error>) -> Option<T> {
-    match opened {
-        Ok(opened) => Some(opened),
-        Err(error) if error.is_refusal() => {
-            note_skipped(test, &error.to_string());
-            None
-        }
-        Err(error) => panic!("{error}"),
+    if let Err(error) = &opened {
+        assert!(error.is_refusal(), "{error}");
+    }
+    available(test, opened)
+}
+
+/// Computes until this thread has had so much CPU time.
+pub(crate) fn spin(length: Duration) {
+    let end = sys::clock::own_thread_nanos() + u64::try_from(length.as_nanos()).unwrap();
+    while sys::clock::own_thread_nanos() < end {
+        std::hint::spin_loop();
     }
 }

@@ -6,7 +6,7 @@ use crate::handshake::server::{ExportInfo, Negotiation, greeting};
 use crate::handshake::{option, option_bytes};
 use crate::server::{Counters, Export, Listener, Observer, Options, ServerHandle, serve};
 use crate::tuning::Tuning;
-use crate::wire::{Command, MAX_PAYLOAD, Request, WireError, command_flag, simple_reply};
+use crate::wire::{Command, MAX_PAYLOAD, REQUEST_BYTES, Request, WireError, command_flag, simple_reply};
 use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -113,11 +113,15 @@ impl Drop for Served {
 }
 
 /// A file in memory, and a server of it.
-fn in_memory(bytes: u64) -> (File, Served) {
+fn in_memory(bytes: u64, tuning: Tuning, unix: bool) -> (File, Served) {
     let file = File::from(memfd_create("file", MemfdFlags::CLOEXEC).unwrap());
     file.set_len(bytes).unwrap();
     let backend = Backend::file(file.try_clone().unwrap()).unwrap();
-    (file, Served::new(backend, false, Options::default(), true))
+    (file, Served::new(backend, false, Options { tuning, ..Options::default() }, unix))
+}
+
+fn tuned_client(uri: &Uri, slots: u32, slot_bytes: usize, tuning: Tuning) -> crate::Result<Client> {
+    Client::connect(uri, slots, slot_bytes, client::Options { tuning, ..client::Options::default() })
 }
 
 /// Waits until something is so.
@@ -174,6 +178,11 @@ fn ask(command: Command, flags: u16, offset: u64, length: u32) -> [u8; 28] {
     Request { flags, command, cookie: 7, offset, length }.encode()
 }
 
+/// A request to write, with its payload.
+fn write(offset: u64, payload: &[u8]) -> Vec<u8> {
+    [&ask(Command::Write, 0, offset, payload.len() as u32)[..], payload].concat()
+}
+
 /// The error of the next simple reply; 0: none.
 fn error(stream: &mut impl Read) -> u32 {
     let mut reply = [0; 16];
@@ -212,9 +221,8 @@ fn invalid_requests_get_their_error_and_the_next_is_served() {
         (ask(Command::Unknown(99), 0, 0, 1), 0, WireError::EINVAL),
         (ask(Command::Flush, 1 << 9, 0, 0), 0, WireError::EINVAL),
     ] {
-        stream.write_all(&request).unwrap();
-        stream.write_all(&vec![1; payload]).unwrap();
-        assert_eq!(error(&mut stream), expected.number(), "{request:?}");
+        let whole = [&request[..], &vec![1; payload]].concat();
+        assert_eq!(reply(&mut stream, &whole), expected.number(), "{request:?}");
         flush(&mut stream, 1);
     }
     drop(stream);
@@ -225,10 +233,9 @@ fn invalid_requests_get_their_error_and_the_next_is_served() {
 fn a_read_only_export_refuses_every_change() {
     let served = Served::new(Backend::memory(SIZE, &Tuning::default()).unwrap(), true, Options::default(), true);
     let mut stream = agreed(&served);
-    for (command, payload) in [(Command::Write, 4096), (Command::Trim, 0), (Command::WriteZeroes, 0)] {
-        stream.write_all(&ask(command, 0, 0, 4096)).unwrap();
-        stream.write_all(&vec![1; payload]).unwrap();
-        assert_eq!(error(&mut stream), WireError::EPERM.number());
+    let [trim, zero] = [Command::Trim, Command::WriteZeroes].map(|command| ask(command, 0, 0, 4096).to_vec());
+    for change in [write(0, &[1; 4096]), trim, zero] {
+        assert_eq!(reply(&mut stream, &change), WireError::EPERM.number());
     }
     assert_eq!(reply(&mut stream, &ask(Command::Read, 0, 0, 4096)), 0);
     let mut data = [9; 4096];
@@ -267,8 +274,7 @@ fn slow_handshakes_time_out_and_stall_no_other_client() {
     slow.iter_mut().for_each(|stream| stream.write_all(&[0, 0]).unwrap());
     let mut stuck: Vec<UnixStream> = (0..100).map(|_| agreed(&served)).collect();
     for stream in &mut stuck {
-        stream.write_all(&ask(Command::Write, 0, 0, 1 << 20)).unwrap();
-        stream.write_all(&[1; 1000]).unwrap();
+        stream.write_all(&write(0, &vec![1; 1 << 20])[..REQUEST_BYTES + 1000]).unwrap();
     }
     let mut good = agreed(&served);
     let begun = Instant::now();

@@ -213,8 +213,7 @@ mod tests {
         assert!(change_points(&[0.5; 40]).is_empty() && change_points(&[]).is_empty());
         // An outlier is no level, nor are two.
         let mut outliers = noise(30, 0.01, random);
-        outliers[11] = 1.0;
-        outliers[12] = 1.0;
+        outliers[11..13].fill(1.0);
         assert!(change_points(&outliers).is_empty());
     }
 

@@ -102,11 +102,8 @@ mod tests {
         let short: Vec<f64> = (0..20).map(|i| if i < 18 { 100.0 } else { 115.0 } + f64::from(i % 3)).collect();
         assert_eq!(common_shift(&rounds(&short)), None, "two odd rounds");
         assert_eq!(common_shift(&rounds(&[1.0; 20])), None);
-        assert_eq!(
-            common_shift(&rounds(&[1.0, 1.0, 1.0, 1.0, 9.0, 9.0, 9.0, 9.0, 9.0])),
-            None,
-            "nine rounds cannot be split"
-        );
+        let nine = [1.0, 1.0, 1.0, 1.0, 9.0, 9.0, 9.0, 9.0, 9.0];
+        assert_eq!(common_shift(&rounds(&nine)), None, "nine rounds cannot be split");
         let nothing = [1.0, 1.0, 1.0, 1.0, 1.0, 9.0, 9.0, 9.0, 0.0, 9.0];
         assert_eq!(common_shift(&rounds(&nothing)), None, "nothing has no logarithm");
     }

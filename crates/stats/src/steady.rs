@@ -95,28 +95,19 @@ mod tests {
     }
 
     #[test]
-    fn readings_like_the_rest_are_kept() {
-        let series: Vec<f64> = (0..200).map(|i| 100.0 + rough(i)).collect();
-        assert_eq!(steady(&series), Steady::From(0));
-    }
-
-    #[test]
-    fn a_constant_is_steady_from_its_first_reading() {
-        assert_eq!(steady(&[3.0; 50]), Steady::From(0));
-    }
-
-    #[test]
-    fn a_series_that_keeps_changing_is_never_steady() {
-        let slower: Vec<f64> = (0..500).map(|i| 100.0 - i as f64 / 10.0 + rough(i)).collect();
-        assert_eq!(steady(&slower), Steady::Never);
-        let late: Vec<f64> = (0..500).map(|i| if i < 350 { 100.0 } else { 200.0 } + rough(i)).collect();
-        assert_eq!(steady(&late), Steady::Never);
-    }
-
-    #[test]
-    fn a_short_series_says_so() {
-        assert_eq!(steady(&[1.0; 49]), Steady::TooShort);
-        assert_eq!(steady(&[]), Steady::TooShort);
+    fn a_series_is_steady_from_some_reading_on_or_never_or_too_short() {
+        let of = |count: usize, level: fn(usize) -> f64| (0..count).map(level).collect::<Vec<f64>>();
+        for (series, expected, why) in [
+            (of(200, |i| 100.0 + rough(i)), Steady::From(0), "readings like the rest are kept"),
+            (vec![3.0; 50], Steady::From(0), "a constant"),
+            (of(100, |i| if i < 20 { 5.0 } else { 1.0 }), Steady::From(20), "after the jump there is no spread"),
+            (of(500, |i| 100.0 - i as f64 / 10.0 + rough(i)), Steady::Never, "it becomes slower and slower"),
+            (of(500, |i| if i < 350 { 100.0 } else { 200.0 } + rough(i)), Steady::Never, "it changes late"),
+            (vec![1.0; 49], Steady::TooShort, "short"),
+            (Vec::new(), Steady::TooShort, "empty"),
+        ] {
+            assert_eq!(steady(&series), expected, "{why}");
+        }
     }
 
     /// A steady load with one burst, and by chance no more.
@@ -125,13 +116,6 @@ mod tests {
         let burst = |i: usize| if [40, 41, 120, 121, 260, 261].contains(&i) { 50.0 } else { 100.0 };
         let series: Vec<f64> = (0..400).map(|i| burst(i) + rough(i)).collect();
         assert!(matches!(steady(&series), Steady::From(0..=200)), "{:?}", steady(&series));
-    }
-
-    /// By hand: after the jump there is no spread.
-    #[test]
-    fn the_first_of_equal_minima_counts() {
-        let series: Vec<f64> = (0..100).map(|i| if i < 20 { 5.0 } else { 1.0 }).collect();
-        assert_eq!(steady(&series), Steady::From(20));
     }
 
     proptest! {

@@ -86,8 +86,7 @@ impl Burner {
         let mut burner = Self { asked: measured, wait: measured, spread };
         let (mut takes, mut share) = (burner.measure(), 1.0);
         for _ in 0..CORRECTIONS {
-            let correction = (measured as f64 - takes) * share;
-            burner.wait = (burner.wait as f64 + correction).round().max(0.0) as u64;
+            burner.wait = (burner.wait as f64 + (measured as f64 - takes) * share).round().max(0.0) as u64;
             (takes, share) = (burner.measure(), 0.5);
         }
         let rest = asked - measured;

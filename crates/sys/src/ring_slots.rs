@@ -158,12 +158,13 @@ mod tests {
 
     const SLOT: usize = 4096;
 
-    fn scratch(name: &str) -> (File, std::path::PathBuf) {
+    /// A file that has no name any more.
+    fn scratch(name: &str) -> File {
         let path = std::env::temp_dir().join(format!("iotoll-sys-{name}-{}", std::process::id()));
-        let options = File::options().read(true).write(true).create(true).truncate(true).open(&path);
-        let file = options.unwrap();
+        let file = File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
+        std::fs::remove_file(path).unwrap();
         file.set_len(16 * SLOT as u64).unwrap();
-        (file, path)
+        file
     }
 
     fn transfer(way: Way, block: u64) -> Transfer {
@@ -172,7 +173,7 @@ mod tests {
 
     #[test]
     fn slots_written_by_one_ring_are_read_back_by_another() {
-        let (file, path) = scratch("rings");
+        let file = scratch("rings");
         let arena = || AlignedBuffer::zeroed(4 * SLOT).unwrap();
         let mut aio = AioContext::new(vec![file.try_clone().unwrap()], arena(), 4).unwrap();
         for slot in 0..4 {
@@ -206,12 +207,11 @@ mod tests {
                 assert!(ring.slots.contents(slot, SLOT as u32).unwrap().iter().all(|byte| *byte == slot as u8 + 1));
             }
         }
-        std::fs::remove_file(path).unwrap();
     }
 
     #[test]
     fn a_ring_with_a_thread_of_the_kernel_waits_without_calls() {
-        let (file, path) = scratch("thread");
+        let file = scratch("thread");
         let asking = Asking { submission_thread: true, registered_files: true, ..Asking::default() };
         let mut ring = BlockRing::new(vec![file], AlignedBuffer::zeroed(SLOT).unwrap(), 1, asking).unwrap();
         for _ in 0..64 {
@@ -220,19 +220,17 @@ mod tests {
             ring.reap(1, |completion| assert_eq!(completion.result, SLOT as i32));
         }
         assert!(ring.slots.in_flight() == 0 && ring.syscalls() < 8, "{}", ring.syscalls());
-        std::fs::remove_file(path).unwrap();
     }
 
     #[test]
     fn dropping_a_ring_waits_for_io_in_flight() {
-        let (file, path) = scratch("drop");
+        let file = scratch("drop");
         file.write_all_at(&[9; SLOT], 0).unwrap();
         let arena = AlignedBuffer::zeroed(4 * SLOT).unwrap();
         let mut ring = BlockRing::new(vec![file], arena, 4, Asking::default()).unwrap();
         (0..4).for_each(|slot| ring.stage(slot, &transfer(Way::Read, 0)).unwrap());
         ring.submit().unwrap();
         drop(ring);
-        std::fs::remove_file(path).unwrap();
     }
 
     #[test]

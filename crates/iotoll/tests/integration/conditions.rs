@@ -1,6 +1,6 @@
 //! Conditions are part of the result: where reads came from, and separate regimes.
 
-use super::iotoll::{Folder, number};
+use super::iotoll::{Folder, items, number, warns};
 use super::machine::skip;
 use rustix::fs::Advice;
 use serde_json::Value;
@@ -52,9 +52,7 @@ fn cache(found: &Value, phase: usize) -> &Value {
 
 #[test]
 fn the_sheet_shows_whether_reads_came_from_memory_or_disk() {
-    let Some(folder) = with_synced_file(16) else {
-        return;
-    };
+    let Some(folder) = with_synced_file(16) else { return };
     let read_warm = || {
         folder.read("F");
         folder.measured(&format!("run {READS} --invalidate=0 --number_ios=20000"))
@@ -79,9 +77,7 @@ fn the_sheet_shows_whether_reads_came_from_memory_or_disk() {
 /// The second phase drops its file when it starts, not before the first one has read it.
 #[test]
 fn a_later_phase_does_not_empty_the_cache_under_an_earlier_one() {
-    let Some(folder) = with_synced_file(16) else {
-        return;
-    };
+    let Some(folder) = with_synced_file(16) else { return };
     let job = "[global]\nfilename=F\nsize=16m\nbs=4k\nrw=randread\n[warm]\ninvalidate=0\nnumber_ios=20000\n[cold]\nnumber_ios=2000\nstonewall\n";
     folder.write("two.fio", job);
     let found = folder.measured("run two.fio");
@@ -94,9 +90,7 @@ fn a_later_phase_does_not_empty_the_cache_under_an_earlier_one() {
 #[track_caller]
 fn compared(folder: &Folder, words: &str) -> Value {
     let words = format!("compare --meters thread --budget 2s --no-save --quiet --format json {words}");
-    let ended = folder.iotoll(&words).run();
-    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{words}\n{}", ended.stdout);
-    ended.json()
+    folder.iotoll(&words).run().found()
 }
 
 /// The page cache of each of the `arms` is warm.
@@ -111,17 +105,8 @@ const COMPARED: &str = "--rw=randread --bs=4k --filename=F --size=32m --candidat
 #[test]
 fn warm_files_stay_warm_beside_an_arm_that_writes_with_o_direct() {
     let Some(folder) = with_synced_file(32) else { return };
-    let compare = || {
-        let ended = folder
-            .iotoll(
-                "compare --meters thread --budget 2s --no-save --quiet --format json --bs=4k --filename=F --size=32m",
-            )
-            .word_list("--baseline rw=randread --candidate")
-            .word("rw=randwrite direct=1")
-            .run();
-        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{}", ended.stdout);
-        ended.json()
-    };
+    let arms = "--baseline rw=randread --candidate 'rw=randwrite direct=1'";
+    let compare = || compared(&folder, &format!("--bs=4k --filename=F --size=32m {arms}"));
     let found = without_eviction(compare, |found| found["page_cache"][0]["state"] == "warm");
     assert_eq!(found["page_cache"][1]["state"], "bypassed");
 }
@@ -159,26 +144,19 @@ mod long {
         let regimes = phase["regimes"].as_array().unwrap();
         assert!(regimes.len() >= 2, "{phase}");
         assert!(number(&regimes[0]["iops"]) * 10.0 < number(&regimes[regimes.len() - 1]["iops"]), "{regimes:?}");
-        assert!(
-            phase["cycles_per_io"].is_null() && phase["by_meter"].as_object().unwrap().values().all(Value::is_null)
-        );
-        let codes: Vec<&str> =
-            found["warnings"].as_array().unwrap().iter().map(|it| it["code"].as_str().unwrap()).collect();
-        assert!(codes.contains(&"two_regimes"), "{codes:?}");
-        for (format, words) in [("table", "no single mean"), ("mail", "no single mean")] {
-            let text = folder
-                .iotoll(&format!("run step.fio --background 200ms --no-save --quiet --format {format}"))
-                .run()
-                .stdout;
-            assert!(text.contains(words), "{format}: {text}");
+        let by_meter = phase["by_meter"].as_object().unwrap();
+        assert!(phase["cycles_per_io"].is_null() && by_meter.values().all(Value::is_null), "{phase}");
+        assert!(warns(&found, "two_regimes", &[]), "{}", found["warnings"]);
+        for format in ["table", "mail"] {
+            let words = format!("run step.fio --background 200ms --no-save --quiet --format {format}");
+            let text = folder.iotoll(&words).run().stdout;
+            assert!(text.contains("no single mean"), "{format}: {text}");
         }
     }
 
     #[test]
     fn a_comparison_keeps_files_warm_by_default() {
-        let Some(folder) = with_synced_file(32) else {
-            return;
-        };
+        let Some(folder) = with_synced_file(32) else { return };
         let drop_pages =
             || rustix::fs::fadvise(File::open(folder.path("F")).unwrap(), 0, None, Advice::DontNeed).unwrap();
         let read_warm = || {
@@ -190,25 +168,19 @@ mod long {
         assert!(number(&warm["cache"]["resident_before_fraction"]) > 0.99, "{}", warm["cache"]);
         let cold = compared(&folder, &format!("{COMPARED} --cache cold"));
         assert_eq!(cold["cache"]["condition"], "cold");
-        for case in cold["page_cache"].as_array().unwrap() {
-            assert!(number(&case["reads_from_storage_fraction"]) > 0.8, "{case}");
-        }
+        let parts = |found: &Value| -> Vec<f64> {
+            items(&found["page_cache"]).map(|case| number(&case["reads_from_storage_fraction"])).collect()
+        };
+        assert!(parts(&cold).iter().all(|part| *part > 0.8), "{}", cold["page_cache"]);
         drop_pages();
         // fio's option decides, and is reported: reads bring the file into memory.
         let dropped = compared(&folder, &format!("{COMPARED} --invalidate=1"));
         assert_eq!(dropped["cache"]["condition"], "dropped_once");
         assert_eq!(compared(&folder, &format!("{COMPARED} --invalidate=0"))["cache"]["condition"], "as_is");
-        let by_arm = compared(
-            &folder,
-            "--rw=randread --bs=4k --filename=F --size=32m --baseline invalidate=0 --candidate invalidate=1",
-        );
+        let arms = "--baseline invalidate=0 --candidate invalidate=1";
+        let by_arm = compared(&folder, &format!("--rw=randread --bs=4k --filename=F --size=32m {arms}"));
         assert_eq!(by_arm["cache"]["condition"], "by_arm");
-        let parts: Vec<f64> = by_arm["page_cache"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|case| number(&case["reads_from_storage_fraction"]))
-            .collect();
+        let parts = parts(&by_arm);
         assert!(parts[0] < 0.1 && parts[1] > 0.8, "{parts:?}");
     }
 }

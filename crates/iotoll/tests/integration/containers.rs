@@ -68,13 +68,14 @@ impl Drop for Group {
     }
 }
 
-/// The message of the only caveat of this code.
+/// The message of the only caveat of this code, which contains these words.
 #[track_caller]
-fn message(finding: &Value, code: &str) -> String {
+fn message(finding: &Value, code: &str, words: &[&str]) -> String {
     let warnings = finding["warnings"].as_array().unwrap();
     let mut found = warnings.iter().filter(|warning| warning["code"] == code).map(|warning| &warning["message"]);
     let message = found.next().unwrap_or_else(|| panic!("no {code} in {warnings:?}")).as_str().unwrap().to_owned();
     assert_eq!(found.next(), None);
+    assert!(words.iter().all(|word| message.contains(word)), "{message}");
     message
 }
 
@@ -99,11 +100,8 @@ fn a_quota_of_the_cpu_is_told_in_the_kernels_figures() {
     let enter = group.enter();
     let within = |words: &str| {
         let ended = folder.iotoll(words).under(&["sh", "-c", &enter, "sh"]).run().done();
-        let message = message(&ended.json(), "cpu_limited");
-        assert!(
-            message.contains("a CPU quota of 0.30 CPUs (cgroup /") && message.contains("cpu.cfs_quota_us"),
-            "{message}"
-        );
+        let words = ["a CPU quota of 0.30 CPUs (cgroup /", "cpu.cfs_quota_us"];
+        let message = message(&ended.json(), "cpu_limited", &words);
         let (stops, periods) = (stops(&message), before(&message, " periods"));
         // iotoll was stopped too while it prepared, studied and printed.
         let (all_stops, all_periods) =
@@ -133,7 +131,7 @@ fn a_quota_of_a_measured_command_in_another_group_is_found() {
         ["--", "sh", "-c", &group.enter(), "sh", "timeout", "3", "dd", "if=/dev/zero", "of=/dev/null", "bs=64k"];
     let cost = folder.iotoll("cost --background 200ms --quiet --no-save --format json --ios 1000");
     let ended = command.iter().fold(cost, |cost, word| cost.word(*word)).run();
-    let message = message(&ended.json(), "cpu_limited");
+    let message = message(&ended.json(), "cpu_limited", &[]);
     let stops = stops(&message);
     let all = group.counted("cpu.stat", "nr_throttled ") as f64;
     // It was in its group before the end of the first window, but not much.
@@ -148,11 +146,8 @@ fn a_limit_of_memory_is_told_with_how_often_it_was_reached() {
     let words = "run --background 200ms --quiet --no-save --format json --name=r --filename=data --rw=read --bs=64k --ioengine=psync \
                  --runtime=1s --time_based";
     let ended = folder.iotoll(words).under(&["sh", "-c", &group.enter(), "sh"]).run().done();
-    let message = message(&ended.json(), "memory_limited");
-    assert!(
-        message.contains("a memory limit of 96 MiB (cgroup /") && message.contains("memory.limit_in_bytes"),
-        "{message}"
-    );
+    let words = ["a memory limit of 96 MiB (cgroup /", "memory.limit_in_bytes"];
+    let message = message(&ended.json(), "memory_limited", &words);
     let (told, all) = (before(&message, " times"), group.counted("memory.failcnt", ""));
     assert!(told >= 10.0 && told <= all as f64, "{told} of {all}: {message}");
 }
@@ -169,7 +164,7 @@ fn a_limit_of_io_is_told_with_the_part_of_it_that_was_used() {
     let words = "run --background 200ms --quiet --no-save --format json --name=r --filename=data --rw=randread --ioengine=psync --direct=1 \
                  --runtime=3s --time_based";
     let ended = folder.iotoll(words).under(&["sh", "-c", &group.enter(), "sh"]).run().done();
-    let message = message(&ended.json(), "io_limited");
+    let message = message(&ended.json(), "io_limited", &[]);
     assert!(message.starts_with("an I/O limit of 100 reads per second from "), "{message}");
     let percent = before(&message, " % of it");
     let iops = number(&ended.json()["jobs"][0]["read"]["iops"]);

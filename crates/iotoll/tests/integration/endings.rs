@@ -54,23 +54,28 @@ fn ready(folder: &Folder, _: &Running) -> bool {
     folder.exists("ready")
 }
 
+/// The services, and the comparison too.
+fn served(folder: &Folder, running: &Running) -> bool {
+    ready(folder, running) && rounds(folder, running)
+}
+
+/// The clock readers run, the job does not.
+fn clocks_are_read(_: &Folder, running: &Running) -> bool {
+    fs::read_dir(format!("/proc/{}/task", running.id())).is_ok_and(|tasks| tasks.count() > 1)
+}
+
 const RUN: &str = "run --name=j --rw=randread --background 200ms";
 const LONG: &str = "--size=1m --runtime=50 --time_based";
 const SPIN: &str =
     "compare --meters thread --ioengine=spin --size=1m --spin_cycles=20000 --slice 20ms --budget 60s --precision 0.01%";
 const SET: &str = "--candidate-set file:$PWD/knob=changed";
+const ARMS: &str = "compare --meters thread --budget 60s";
 
-/// In each word, `$RUN`, `$LONG`, `$SPIN` and `$SET` stand for the words above.
+/// In each word, `$RUN`, `$LONG`, `$SPIN`, `$SET` and `$ARMS` stand for the words above.
 const ENDINGS: [Ending; 23] = [
     ("$RUN --filename=new --size=8g --fallocate=none", laid_out, &[INT, TERM, KILL], false),
     ("$RUN --filename=mine --size=8g --fallocate=none", laid_out, &[INT, TERM, KILL], false),
-    // The clock readers run, the job does not.
-    (
-        "run --name=j --rw=randread --background 30s --filename=mine",
-        |_, running| fs::read_dir(format!("/proc/{}/task", running.id())).is_ok_and(|tasks| tasks.count() > 1),
-        &[INT],
-        false,
-    ),
+    ("run --name=j --rw=randread --background 30s --filename=mine", clocks_are_read, &[INT], false),
     ("$RUN --filename=made $LONG --ioengine=psync", works, &[INT, TERM], true),
     ("$RUN --filename=mine $LONG --ioengine=libaio --iodepth=8", works, &[TERM], true),
     ("$RUN --filename=made $LONG --ioengine=io_uring --iodepth=8", works, &[INT], true),
@@ -82,37 +87,12 @@ const ENDINGS: [Ending; 23] = [
     ("cost --background 200ms --ios 5 -- sleep 8", commanded, &[INT, TERM], true),
     ("cost --background 200ms --ios 5 -- sleep 8", windows, &[KILL], true),
     ("$SPIN $SET", switched, &[INT, TERM, Signal::QUIT, Signal::HUP, Signal::ABORT, KILL], true),
-    (
-        "compare --meters thread --budget 60s --precision 0.01% $SET -- dd if=/dev/zero of=/dev/null bs=64k",
-        switched,
-        &[INT, TERM, KILL],
-        true,
-    ),
-    (
-        "compare --meters thread --budget 60s --baseline-cmd 'sleep 300' --candidate-cmd 'sleep 301'",
-        commanded,
-        &[INT],
-        false,
-    ),
+    ("$ARMS --precision 0.01% $SET -- dd if=/dev/zero of=/dev/null bs=64k", switched, &[INT, TERM, KILL], true),
+    ("$ARMS --baseline-cmd 'sleep 300' --candidate-cmd 'sleep 301'", commanded, &[INT], false),
     // Some have left the process group, some have no parent either, one has another environment.
-    (
-        "compare --meters thread --budget 60s --baseline-cmd 'sh command' --candidate-cmd 'sh ./command'",
-        ready,
-        &[KILL],
-        false,
-    ),
-    (
-        "compare --meters thread --budget 60s --baseline-cmd 'env -i sleep 303' --candidate-cmd 'env -i sleep 304'",
-        commanded,
-        &[KILL],
-        false,
-    ),
-    (
-        "compare services.toml --meters thread",
-        |folder, running| ready(folder, running) && rounds(folder, running),
-        &[INT, TERM, Signal::ABORT, KILL],
-        true,
-    ),
+    ("$ARMS --baseline-cmd 'sh command' --candidate-cmd 'sh ./command'", ready, &[KILL], false),
+    ("$ARMS --baseline-cmd 'env -i sleep 303' --candidate-cmd 'env -i sleep 304'", commanded, &[KILL], false),
+    ("compare services.toml --meters thread", served, &[INT, TERM, Signal::ABORT, KILL], true),
     ("ftq --cpu --duration 50s", recorded, &[INT, KILL], true),
     ("ftq --target mine --rw=read --duration 50s", recorded, &[TERM], true),
     ("ftq -- cat /dev/zero", recorded, &[INT, KILL], true),
@@ -143,8 +123,10 @@ fn whenever_a_measurement_is_ended_its_results_are_kept_and_nothing_else_is_left
     at_once(all, |(words, moment, signal, record)| {
         let (folder, how) = (scene(), format!("{words}: {signal:?}"));
         let before = folder.listing();
-        let words = words.replace("$RUN", RUN).replace("$LONG", LONG).replace("$SPIN", SPIN).replace("$SET", SET);
-        let words = words.replace("$PWD", &folder.name(""));
+        let place = folder.name("");
+        let meanings =
+            [("$RUN", RUN), ("$LONG", LONG), ("$SPIN", SPIN), ("$ARMS", ARMS), ("$SET", SET), ("$PWD", &place)];
+        let words = meanings.iter().fold(words.to_owned(), |words, (word, meaning)| words.replace(word, meaning));
         let (verb, rest) = words.split_once(' ').unwrap();
         let around = "--setup 'touch entered' --cleanup 'rm entered; touch left'";
         let temporary = format!("TMPDIR={}", folder.name(".."));
@@ -163,10 +145,8 @@ fn whenever_a_measurement_is_ended_its_results_are_kept_and_nothing_else_is_left
         left.retain(|name, _| !name.starts_with("kept") && !["left", "ready"].contains(&name.as_str()));
         assert_eq!(left, before, "{how}");
         if !record {
-            assert!(
-                is_killed || ended.stderr.starts_with("iotoll: ") && ended.stderr.contains("interrupted"),
-                "{how}: {ended:?}"
-            );
+            let told = ended.stderr.starts_with("iotoll: ") && ended.stderr.contains("interrupted");
+            assert!(is_killed || told, "{how}: {ended:?}");
             return assert!(is_killed || ended.stdout.is_empty() && !folder.exists("kept"), "{how}: {ended:?}");
         }
         let found = folder.iotoll("report kept --format json").run().done();
@@ -237,24 +217,16 @@ fn a_second_signal_ends_what_ignores_the_first() {
         running.signal(signal);
         std::thread::sleep(Duration::from_millis(600));
         let ended = running.ended_by(signal);
-        assert_eq!(
-            (ended.code, &ended.json()["phases"][0]["exits"][0]["signal"]),
-            (Some(128 + 9), &9.into()),
-            "{ended:?}"
-        );
+        let exit = ended.json()["phases"][0]["exits"][0].clone();
+        assert_eq!((ended.code, whole(&exit["signal"])), (Some(128 + 9), 9), "{ended:?}");
         assert!(folder.exists("kept/record.jsonl"), "the results are saved");
         folder.assert_undone("a command");
     });
     let silent = Server::foreign("nbdkit -f -U s --filter=delay memory 8m rdelay=3600");
     let folder = Folder::with_file("mine", 1 << 20);
-    folder.write(
-        "j.fio",
-        format!(
-            "[global]\nruntime=600\ntime_based\nrw=randread\n[a]\nfilename=made\nsize=1m\n[b]\nfilename=mine\nsize=2m\n\
-             [c]\nioengine=nbd\nuri={}\n",
-            silent.uri
-        ),
-    );
+    let files = "[a]\nfilename=made\nsize=1m\n[b]\nfilename=mine\nsize=2m\n[c]\nioengine=nbd\n";
+    let job = format!("[global]\nruntime=600\ntime_based\nrw=randread\n{files}uri={}\n", silent.uri);
+    folder.write("j.fio", job);
     let before = folder.listing();
     let running = folder.iotoll("run --background 200ms --out kept j.fio").start();
     let running =
@@ -336,11 +308,8 @@ fn a_kill_before_anything_was_measured_is_said() {
 fn an_interrupted_run_writes_its_logs() {
     let folder = Folder::new();
     let job = "--rw=read --size=1m --rate_iops=1000 --runtime=20s --time_based --write_iops_log=i --log_avg_msec=100";
-    folder
-        .iotoll(&format!("{RUN} --quiet --no-save {job}"))
-        .start()
-        .when(|running| works(&folder, running))
-        .ended_by(INT);
+    let running = folder.iotoll(&format!("{RUN} --quiet --no-save {job}")).start();
+    running.when(|running| works(&folder, running)).ended_by(INT);
     let rows = folder.text("i_iops.1.log");
     let second: u64 = rows.lines().nth(1).and_then(|row| row.split(", ").nth(1)).unwrap().parse().unwrap();
     assert!(second > 500, "{rows}");
@@ -355,11 +324,8 @@ fn ctrl_c_ends_a_measurement_that_inherited_odd_signals() {
         let running = folder.iotoll(cost).under(&["env", how]).start();
         let ended = running.when(|running| commanded(&folder, running)).ended_by(INT);
         // The command had the signal's default action too.
-        assert_eq!(
-            (ended.code, &ended.json()["phases"][0]["exits"][0]["signal"]),
-            (Some(130), &2.into()),
-            "{how}: {ended:?}"
-        );
+        let exit = ended.json()["phases"][0]["exits"][0].clone();
+        assert_eq!((ended.code, whole(&exit["signal"])), (Some(130), 2), "{how}: {ended:?}");
         let serve = folder.iotoll("serve --backend memory:1m --unix s").under(&["env", how]).start();
         assert_eq!(serve.when(|_| folder.exists("s")).ended_by(INT).code, Some(0), "{how}");
         folder.assert_no_processes();

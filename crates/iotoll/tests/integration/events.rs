@@ -100,24 +100,17 @@ fn a_comparison_finds_the_system_call_of_one_arm() {
         let finding = folder.iotoll(&words).run().json();
         let Some(events) = compared(&finding) else { return };
         let names: Vec<&str> = events.iter().filter_map(|event| event["name"].as_str()).collect();
-        assert_eq!(
-            names,
-            ["syscalls:io_submit", "syscalls:uname"],
-            "those that the user named, and what changed is first"
-        );
+        let expected = ["syscalls:io_submit", "syscalls:uname"];
+        assert_eq!(names, expected, "those that the user named, and what changed is first");
         let [submits, others] = [&events[0], &events[1]];
         let (change, baseline) = (&submits["change"], number(&submits["baseline"]["value"]));
-        assert!(
-            number(&change["low"]) <= number(&change["value"]) && number(&change["value"]) <= number(&change["high"])
-        );
-        assert_eq!(
-            (submits["detected"].as_bool(), others["detected"].as_bool()),
-            (Some(true), Some(false)),
-            "{events:?}"
-        );
+        let [low, value, high] = ["low", "value", "high"].map(|key| number(&change[key]));
+        assert!(low <= value && value <= high, "{change}");
+        let detected = [submits, others].map(|event| event["detected"].as_bool());
+        assert_eq!(detected, [Some(true), Some(false)], "{events:?}");
         assert!(number(&finding["counted_rounds"]) >= 3.0 && number(&finding["event_family"]["comparisons"]) == 2.0);
         seen.push(submits.to_string());
-        if (number(&change["value"]) - 1.0).abs() < 0.001 && baseline.abs() < 0.001 {
+        if (value - 1.0).abs() < 0.001 && baseline.abs() < 0.001 {
             return;
         }
     }
@@ -132,11 +125,8 @@ mod long {
     fn commands_are_counted_in_slices_and_executions() {
         needs!("fio");
         let folder = Folder::with_file("data", 4 << 20);
-        let fio = |engine: &str, length: &str| {
-            format!(
-                "fio --name=j --filename=data --rw=randread --bs=4k --invalidate=0 --size=4m --ioengine={engine} {length}"
-            )
-        };
+        let job = "--name=j --filename=data --rw=randread --bs=4k --invalidate=0 --size=4m";
+        let fio = |engine: &str, length: &str| format!("fio {job} --ioengine={engine} {length}");
         for (turns, length) in [
             ("--slices 50ms --count task:read --budget 15s", "--time_based --runtime=60"),
             ("--slices off --budget 30s", "--time_based --runtime=400ms"),

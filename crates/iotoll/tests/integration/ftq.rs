@@ -1,6 +1,6 @@
 //! Recordings of quanta: of a worker of iotoll, of a command, of a process; and the files that they leave.
 
-use super::iotoll::{Folder, eventually, number, warns, whole};
+use super::iotoll::{Folder, eventually, items, number, warns, whole};
 use super::machine::needs;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -32,14 +32,10 @@ fn a_writer_of_iotoll_is_recorded() {
     assert!(whole(&finding["bytes"]) > 1 << 20, "{finding}");
     assert!(number(&finding["recorder"]["cpu_nanos"]) > 0.0);
     assert_eq!(fs::metadata(folder.path("new")).unwrap().len(), 64 << 20, "the file stays, as after a run");
-    let names: Vec<String> = header(&folder)["probes"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|probe| probe["name"].as_str().unwrap().to_owned())
-        .collect();
+    let header = header(&folder);
+    let names: Vec<&str> = items(&header["probes"]).filter_map(|probe| probe["name"].as_str()).collect();
     for name in ["dirty", "writeback", "worker.sleeps", "worker.off_cpu_time"] {
-        assert!(names.iter().any(|there| there == name), "{name} is not in {names:?}");
+        assert!(names.contains(&name), "{name} is not in {names:?}");
     }
     // A missing file of a writer gets a size.
     let plan = folder.iotoll("ftq --target other --rw=write --parse-only --format json").run().json();
@@ -62,12 +58,8 @@ fn a_writer_does_not_record_how_its_file_is_made() {
 fn a_saved_record_is_shown_again_and_its_series_has_a_row_for_each_reading() {
     let folder = Folder::with_file("data", 1 << 20);
     folder.write("level", "depth 7\n");
-    let level = folder.path("level");
-    let words = format!(
-        "--target data --rw=read --duration 500ms --probe page_faults,queue=gauge:file:{}:([0-9]+)",
-        level.display()
-    );
-    let finding = recorded(&folder, &words);
+    let probes = format!("page_faults,queue=gauge:file:{}:([0-9]+)", folder.name("level"));
+    let finding = recorded(&folder, &format!("--target data --rw=read --duration 500ms --probe {probes}"));
     assert_eq!(folder.reported("kept"), finding);
     folder.reported("kept --stored kept");
     folder.iotoll("report kept --series elsewhere").run().done();
@@ -134,17 +126,13 @@ fn a_worker_whose_counter_does_not_move_is_noted() {
 fn a_process_is_watched_until_it_ends_and_left_alone() {
     let folder = Folder::new();
     let dd = folder.command("dd if=/dev/zero of=/dev/null bs=4k").start().when(|dd| dd.has_threads("dd", 1));
-    let timed = folder
-        .iotoll(&format!("ftq --format json --quiet --no-save --rw=write --duration 300ms --pid {}", dd.id()))
-        .run()
-        .done();
+    let words = format!("ftq --format json --quiet --no-save --rw=write --duration 300ms --pid {}", dd.id());
+    let timed = folder.iotoll(&words).run().done();
     assert!(whole(&timed.json()["bytes"]) > 1 << 20, "{timed:?}");
     assert_eq!(timed.json()["title"], format!("process {} (dd)", dd.id()));
     assert!(fs::exists(format!("/proc/{}", dd.id())).unwrap(), "it was ended");
     let running = folder.iotoll(&format!("ftq --format json --quiet --out kept --pid {}", dd.id())).start();
-    assert!(eventually(
-        || fs::read_to_string(folder.path("kept/record.jsonl")).is_ok_and(|text| text.contains("chunk"))
-    ));
+    assert!(eventually(|| !folder.lines("chunk").is_empty()));
     dd.ended_by(Signal::KILL);
     let ended = running.wait().done();
     assert!(whole(&ended.json()["readings"]) > 100, "{ended:?}");
@@ -154,25 +142,19 @@ fn a_process_is_watched_until_it_ends_and_left_alone() {
 fn fio_is_counted_by_a_probe_that_the_user_names() {
     needs!("fio");
     let folder = Folder::with_file("data", 1 << 20);
-    let finding = recorded(
-        &folder,
-        "--count page_faults --probe steal -- fio --name=f --filename=data --rw=randread --ioengine=mmap --size=1m --time_based --runtime=1 --output=log",
-    );
+    let job = "--name=f --filename=data --rw=randread --ioengine=mmap --size=1m --time_based --runtime=1";
+    let finding = recorded(&folder, &format!("--count page_faults --probe steal -- fio {job} --output=log"));
     assert_eq!(finding["unit"], "faults");
-    assert!(
-        finding["counted_by"].as_str().unwrap().contains("page_faults") && whole(&finding["amount"]) > 0,
-        "{finding}"
-    );
+    let counted_by = finding["counted_by"].as_str().unwrap();
+    assert!(counted_by.contains("page_faults") && whole(&finding["amount"]) > 0, "{finding}");
 }
 
 #[test]
 fn planted_stalls_stop_the_worker_once_in_a_period() {
     let folder = Folder::with_file("data", 1 << 20);
     // Five stalls of 50 ms: the quiet quanta of 10 ms in between are full.
-    let finding = recorded(
-        &folder,
-        "--target data --rw=read --quantum 10ms --duration 1300ms --probe none --inject_ns=50000000 --inject_every=250ms",
-    );
+    let words = "--target data --rw=read --quantum 10ms --duration 1300ms --probe none";
+    let finding = recorded(&folder, &format!("{words} --inject_ns=50000000 --inject_every=250ms"));
     let series = folder.text("kept/series.csv");
     let empty = series.lines().skip(2).filter(|line| line.split(',').nth(2) == Some("0")).count();
     // A stall of 50 ms contains four whole quanta; a busy machine makes more of them empty, a late reading fewer.

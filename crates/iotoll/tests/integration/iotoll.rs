@@ -95,10 +95,7 @@ impl Folder {
     /// The JSON of a short measurement that is not saved. It must succeed without any other output.
     #[track_caller]
     pub fn costed(&self, verb_and_options: &str) -> Value {
-        let words = short(verb_and_options);
-        let ended = self.iotoll(&words).run();
-        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{words}\n{}", ended.stdout);
-        ended.json()
+        self.iotoll(&short(verb_and_options)).run().found()
     }
 
     /// The same without meters of the machine, which takes half the time.
@@ -373,6 +370,7 @@ impl Running {
         let text =
             |reader: Option<JoinHandle<String>>| reader.map_or_else(String::new, |reader| reader.join().unwrap());
         Ended {
+            words: std::mem::take(&mut self.words),
             code: status.code(),
             signal: status.signal(),
             stdout: text(self.stdout.take()),
@@ -401,6 +399,7 @@ impl Drop for Running {
 /// The result of a command line.
 #[derive(Debug)]
 pub struct Ended {
+    words: Vec<String>,
     pub code: Option<i32>,
     pub signal: Option<i32>,
     pub stdout: String,
@@ -411,6 +410,13 @@ impl Ended {
     #[track_caller]
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// The JSON of what succeeded without any other output.
+    #[track_caller]
+    pub fn found(&self) -> Value {
+        assert_eq!((self.code, self.stderr.as_str()), (Some(0), ""), "{}\n{}", self.words.join(" "), self.stdout);
+        self.json()
     }
 
     /// It was refused: this exit status, and exactly one line, which contains all of `named`. What fio alone can do has a line of advice.

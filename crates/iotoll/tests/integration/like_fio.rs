@@ -7,6 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
+/// What does with a job file what fio does.
+const OURS: [&str; 8] = [PROGRAM, "run", "--no-save", "--meters", "thread", "--background", "200ms", "job.fio"];
+
 /// A job file, its files in KiB, and what it does, compared with fio: a word that [`wrong`] explains, or what differs deliberately.
 type Case = (String, Vec<(String, usize)>, Value);
 
@@ -150,9 +153,7 @@ fn traced(command: &[&str], job: &str, files: &[(String, usize)]) -> (Vec<Vec<St
 /// What is wrong with a case, if anything is.
 fn wrong((job, files, like): &Case) -> Option<String> {
     let (fio, _) = traced(&["fio", "--output-format=json", "job.fio"], job, files);
-    let words =
-        [PROGRAM, "run", "--no-save", "--meters", "thread", "--background", "200ms", "--format", "json", "job.fio"];
-    let (ours, printed) = traced(&words, job, files);
+    let (ours, printed) = traced(&[&OURS[..], &["--format", "json"]].concat(), job, files);
     let finding: Value = serde_json::from_str(&printed).unwrap();
     let reported = |key: &str| finding["jobs"].as_array().unwrap().iter().map(|job| whole(&job[key])).sum::<u64>();
     let reported = [reported("ios"), reported("syncs")];
@@ -241,11 +242,7 @@ fn files_are_opened_and_advised_as_fio_does() {
         ["fadvise_hint=0", "sync=1", "sync=dsync", "sync=none", "direct=0\nbuffered=0", "buffered=0\ndirect=0"],
         |options| {
             let fio = opened(&["fio", "job.fio"], options);
-            let ours = opened(
-                &[PROGRAM, "run", "--no-save", "--meters", "thread", "--background", "200ms", "job.fio"],
-                options,
-            );
-            assert_eq!(fio, ours, "{options}");
+            assert_eq!(fio, opened(&OURS, options), "{options}");
         },
     );
 }
@@ -268,6 +265,6 @@ fn locked(command: &[&str]) -> Vec<u64> {
 #[test]
 fn each_thread_locks_the_memory_that_fio_locks() {
     needs!("fio", "strace");
-    let ours = locked(&[PROGRAM, "run", "--no-save", "--meters", "thread", "--background", "200ms", "job.fio"]);
-    assert_eq!((locked(&["fio", "job.fio"]), ours), (vec![1, 3 << 20, 3 << 20], vec![1, 3 << 20, 3 << 20]));
+    let expected = vec![1, 3 << 20, 3 << 20];
+    assert_eq!([locked(&["fio", "job.fio"]), locked(&OURS)], [expected.clone(), expected]);
 }

@@ -16,13 +16,13 @@ const THERE: &str = "10.213.78.2";
 /// Words that run a command in a new network that has only loopback.
 const ALONE: [&str; 6] = ["unshare", "-n", "sh", "-c", "ip link set lo up && exec \"$@\"", "sh"];
 
-/// Whether this test may make networks.
-fn may() -> bool {
+/// A folder, if this test may make networks.
+fn may() -> Option<Folder> {
     let made = Command::new("unshare").args(["-n", "true"]).status().is_ok_and(|status| status.success());
     if !made {
         skip("may not make a network namespace (unshare -n)");
     }
-    made
+    made.then(Folder::new)
 }
 
 /// A blast in a network of its own.
@@ -50,10 +50,7 @@ fn refused(point: &Value) -> u64 {
 
 #[test]
 fn every_method_accounts_for_each_packet() {
-    if !may() {
-        return;
-    }
-    let folder = Folder::new();
+    let Some(folder) = may() else { return };
     let ended = blast(&folder, "--out kept --method own,shared --submitters 1,3 --duration 200ms --rounds 2").done();
     let finding = ended.json();
     let methods = "sendto,sendmmsg,gso,io_uring,lock,ring-task,mp-ring,swap-all";
@@ -74,13 +71,10 @@ fn every_method_accounts_for_each_packet() {
 /// A file says what flags would, and its published figures stand beside the measured ones.
 #[test]
 fn an_experiment_file_places_the_task_of_a_ring() {
-    if !may() {
-        return;
-    }
+    let Some(folder) = may() else { return };
     let text = "kind = \"blast\"\nmethod = \"lock,ring-task\"\nsubmitters = \"2\"\ntask_cpu = \"any,0\"\n\
                 [[published]]\nmethod = \"lock\"\nsubmitters = 2\nkpps = \"1422+0\"\nsource = \"a mail\"\n\
                 [[published]]\nmethod = \"ring-task\"\nsubmitters = 2\nkpps = \"1279+0\"\nsource = \"a mail\"\n";
-    let folder = Folder::new();
     folder.write("queues.toml", text);
     let finding = blast(&folder, "queues.toml --out kept --duration 200ms --rounds 2").done().json();
     accounted(&finding);
@@ -283,9 +277,9 @@ fn a_silent_peer_ends_the_job() {
 
 #[test]
 fn a_network_without_ipv6_has_no_receiver() {
-    if may() {
+    if let Some(folder) = may() {
         let none = ["unshare", "-n", "sh", "-c", "ip link set lo up && ip -6 addr flush dev lo; exec \"$@\"", "sh"];
-        let ended = Folder::new().iotoll("blast --no-save [::1]:5001").under(&none).run();
+        let ended = folder.iotoll("blast --no-save [::1]:5001").under(&none).run();
         ended.refused(2, &["[::1]:5001", "no receiver answers"]);
     }
 }
@@ -296,10 +290,7 @@ mod long {
 
     #[test]
     fn payloads_of_any_length_arrive() {
-        if !may() {
-            return;
-        }
-        let folder = Folder::new();
+        let Some(folder) = may() else { return };
         for (payload, batch) in [(0, ""), (1, "--batch 8"), (1472, "--batch 8"), (65_507, "")] {
             let methods = if payload < 65_507 { "own" } else { "sendto,sendmmsg,gso" };
             let words = format!("--no-save --payload {payload} --method {methods} {batch} --duration 200ms --rounds 2");

@@ -282,9 +282,8 @@ fn clients_that_do_not_read_cost_less_than_a_mebibyte_each() {
 fn a_name_with_odd_characters_gives_a_usable_address() {
     let served = Server::new("--backend memory:1m --unix 'a b%c?d'");
     done("nbdinfo", &["--size", &served.uri]);
-    served
-        .folder
-        .measured(&format!("run --name=f --ioengine=nbd --rw=read --bs=4k --number_ios=10 --uri={}", served.uri));
+    let job = "run --name=f --ioengine=nbd --rw=read --bs=4k --number_ios=10";
+    served.folder.measured(&format!("{job} --uri={}", served.uri));
     let (left, ended) = served.terminated();
     assert!(ended.code == Some(0) && !left.contains(&"a b%c?d".to_owned()), "{left:?}");
 }

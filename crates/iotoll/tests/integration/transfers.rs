@@ -36,11 +36,8 @@ fn all_patterns(engine: &str, direct: u8) {
         assert_eq!((job["name"].as_str(), job["engine"].as_str()), (Some(rw), Some(engine)), "{context}");
         // As in fio, each block is trimmed and then written.
         let ios = if rw.ends_with("trimwrite") { 32 } else { 16 };
-        assert_eq!(
-            (whole(&job["ios"]), whole(&job["bytes"]), whole(&job["errors"])),
-            (ios, ios * 4096, 0),
-            "{context}"
-        );
+        let counts = ["ios", "bytes", "errors"].map(|key| whole(&job[key]));
+        assert_eq!(counts, [ios, ios * 4096, 0], "{context}");
         for (direction, used) in ["read", "write", "trim"].into_iter().zip(uses) {
             let (ios, bytes) = (whole(&job[direction]["ios"]), whole(&job[direction]["bytes"]));
             assert_eq!((ios > 0, bytes), (used, ios * 4096), "{context} {direction}");

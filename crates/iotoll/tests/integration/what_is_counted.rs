@@ -132,6 +132,12 @@ mod long {
         assert!((0.3..3.0).contains(&ratio), "{ratio}");
     }
 
+    /// The command's network namespace is another one, which a caveat says with these words.
+    #[track_caller]
+    fn assert_elsewhere(found: &Value, words: &[&str]) {
+        assert!(warns(found, "other_namespace", words), "{}", found["warnings"]);
+    }
+
     /// The kernel tells of the sockets of one network namespace only.
     #[test]
     fn a_command_in_another_network_namespace_is_counted_there() {
@@ -153,19 +159,11 @@ mod long {
         // What is not there is said.
         let inside = "unshare -n timeout 1 sh inside.sh udp.py 1400 5";
         let found = folder.iotoll(&format!("{COST} --count net:lo --probe net.lo.tx_packets -- {inside}")).run().json();
-        assert!(
-            warns(
-                &found,
-                "other_namespace",
-                &["--count net:lo, --probe net.lo.tx_packets reach iotoll's own", "unshare -n"]
-            ),
-            "{}",
-            found["warnings"]
-        );
+        assert_elsewhere(&found, &["--count net:lo, --probe net.lo.tx_packets reach iotoll's own", "unshare -n"]);
         // The words do not tell.
         folder.write("hidden.sh", format!("exec {inside}\n"));
         let found = folder.iotoll(&format!("{COST} --count net:lo -- sh hidden.sh")).run().json();
-        assert!(warns(&found, "other_namespace", &["sh hidden.sh", "runs in another one"]), "{}", found["warnings"]);
+        assert_elsewhere(&found, &["sh hidden.sh", "runs in another one"]);
     }
 
     /// It would switch nothing for the command.
@@ -178,11 +176,7 @@ mod long {
         let folder = Folder::new();
         let words = format!("{COMPARE} --candidate-set {SETTING} -- unshare -n dd if=/dev/zero of=/dev/null bs=64k");
         let found = folder.iotoll(&words).run().json();
-        assert!(
-            warns(&found, "other_namespace", &[SETTING, "reaches iotoll's own", "unshare -n"]),
-            "{}",
-            found["warnings"]
-        );
+        assert_elsewhere(&found, &[SETTING, "reaches iotoll's own", "unshare -n"]);
         let here = folder.iotoll(&words.replace("unshare -n ", "")).run().json();
         assert!(!warns(&here, "other_namespace", &[]), "{}", here["warnings"]);
     }

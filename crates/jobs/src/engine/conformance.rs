@@ -81,11 +81,15 @@ fn opened(plan: &JobPlan, clock: Hertz) -> lab::Result<(Worker, OpenEngine, Arc<
     Ok((worker, open(&copy)?, live))
 }
 
+/// How many I/Os it did.
+fn ios(worker: &Worker) -> u64 {
+    worker.tally.kinds.iter().map(|kind| kind.latency.total()).sum()
+}
+
 fn run(plan: &JobPlan) -> lab::Result<Worker> {
     let (mut worker, mut engine, live) = opened(plan, Hertz(1e9))?;
     engine(&mut worker)?;
-    let counted: u64 = worker.tally.kinds.iter().map(|kind| kind.latency.total()).sum();
-    assert_eq!(live.read(), (counted, counted * BLOCK), "{}: live and final counts agree", plan.name);
+    assert_eq!(live.read(), (ios(&worker), ios(&worker) * BLOCK), "{}: live and final counts agree", plan.name);
     Ok(worker)
 }
 
@@ -156,12 +160,13 @@ fn stages_add_up_to_latency() {
 }
 
 #[test]
-fn every_engine_stops_at_the_number_of_ios() {
+fn every_engine_stops_at_the_number_of_ios_and_works_with_o_direct() {
     each_engine(|engine, directory| {
-        let mut plan = job(engine, directory, Access::ReadWrite);
-        plan.duration.number_ios = Some(37);
-        let worker = run(&plan).unwrap();
-        assert_eq!(worker.tally.kinds.iter().map(|kind| kind.latency.total()).sum::<u64>(), 37, "{engine:?}");
+        for (direct, number_ios) in [(false, Some(37)), (true, None)] {
+            let mut plan = job(engine, directory, Access::ReadWrite);
+            (plan.direct, plan.duration.number_ios) = (direct, number_ios);
+            assert_eq!(ios(&run(&plan).unwrap()), number_ios.unwrap_or(BLOCKS), "{engine:?}");
+        }
     });
 }
 
@@ -172,16 +177,6 @@ fn every_engine_syncs_when_asked() {
         (plan.sync.every, plan.sync.data_every, plan.sync.at_end) = (16, 0, true);
         // As in fio, no sync follows the last write; end_fsync does that.
         assert_eq!(run(&plan).unwrap().tally.syncs, 3 + 1, "{engine:?}");
-    });
-}
-
-#[test]
-fn every_engine_works_with_o_direct() {
-    each_engine(|engine, directory| {
-        let mut plan = job(engine, directory, Access::ReadWrite);
-        plan.direct = true;
-        let worker = run(&plan).unwrap();
-        assert_eq!(worker.tally.kinds.iter().map(|kind| kind.latency.total()).sum::<u64>(), BLOCKS, "{engine:?}");
     });
 }
 
@@ -260,7 +255,7 @@ fn a_ramp_leaves_no_trace_in_the_results() {
         let clock = Hertz(sys::clock::Instant::now().hertz_since(begin).unwrap());
         let (mut worker, mut open, live) = opened(&plan, clock).unwrap();
         open(&mut worker).unwrap();
-        let counted: u64 = worker.tally.kinds.iter().map(|kind| kind.latency.total()).sum();
+        let counted = ios(&worker);
         assert!(counted > 0 && counted < live.read().0, "{engine:?}: {counted} of {}", live.read().0);
         // Two submissions and a wait transfer the 8 in flight; system calls of the ramp do not count.
         let syscalls = worker.syscalls.unwrap_or(counted);
@@ -283,7 +278,7 @@ fn every_engine_fills_files_that_were_not_laid_out() {
         plan.files.making.on_open = true;
         plan.duration.loops = 2;
         let worker = run(&plan).unwrap();
-        assert_eq!(worker.tally.kinds.iter().map(|kind| kind.latency.total()).sum::<u64>(), 2 * BLOCKS, "{engine:?}");
+        assert_eq!(ios(&worker), 2 * BLOCKS, "{engine:?}");
         assert_eq!(worker.tally.syncs, 16, "{engine:?}: each file when it is closed");
         for number in 0..16 {
             let bytes = std::fs::read(directory.join(format!("{}.0.{number}", plan.name))).unwrap();

@@ -357,10 +357,8 @@ mod tests {
             busy_poll: Duration::from_nanos(5),
         };
         let handshake_timeout = Options::default().handshake_timeout;
-        assert_eq!(
-            options(&path),
-            Options { tuning, in_flight: Accounting::PerThread, wire: Wire::Null, handshake_timeout }
-        );
+        let expected = Options { tuning, in_flight: Accounting::PerThread, wire: Wire::Null, handshake_timeout };
+        assert_eq!(options(&path), expected);
         let shared = PathPlan { in_flight: PathInFlight::Shared, copy: PathCopy::Plain, ..path };
         assert_eq!((options(&shared).in_flight, options(&shared).tuning.copying), (Accounting::Shared, Copying::Plain));
     }

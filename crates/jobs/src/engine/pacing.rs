@@ -382,15 +382,19 @@ mod tests {
         Request { kind: Kind::Write, file, offset: 0, length: 512 }
     }
 
+    const CLOCK: Hertz = Hertz(1e9);
+
+    /// That of a job with this many files, which has begun.
+    fn pacing(access: Access, sync: SyncPlan, files: usize) -> Pacing {
+        let mut pacing = Pacing::new(&JobPlan { access, sync, ..JobPlan::default() }, CLOCK, files);
+        pacing.begin(0);
+        pacing
+    }
+
     #[test]
     fn a_sync_covers_the_files_that_were_written_since_theirs() {
-        let plan = JobPlan {
-            access: Access::Write,
-            sync: SyncPlan { every: 2, at_end: true, ..SyncPlan::default() },
-            ..JobPlan::default()
-        };
-        let mut pacing = Pacing::new(&plan, Hertz(1e9), 3);
-        pacing.begin(0);
+        let sync = SyncPlan { every: 2, at_end: true, ..SyncPlan::default() };
+        let mut pacing = pacing(Access::Write, sync, 3);
         assert!(!pacing.due_sync());
         pacing.note_issued(&write(0));
         assert!(!pacing.due_sync());
@@ -413,25 +417,20 @@ mod tests {
 
     #[test]
     fn a_job_that_only_reads_has_nothing_to_sync() {
-        let plan = JobPlan { sync: SyncPlan { at_end: true, ..SyncPlan::default() }, ..JobPlan::default() };
-        let mut pacing = Pacing::new(&plan, Hertz(1e9), 1);
-        pacing.begin(0);
+        let mut pacing = pacing(Access::Read, SyncPlan { at_end: true, ..SyncPlan::default() }, 1);
         assert!(!pacing.last_sync() && !pacing.is_in_force());
     }
 
     #[test]
     fn files_are_synced_once_when_they_are_closed() {
-        let mut plan = JobPlan { access: Access::Write, ..JobPlan::default() };
-        plan.sync.at_end = true;
-        plan.sync.on_close = true;
-        let mut pacing = Pacing::new(&plan, Hertz(1e9), 2);
-        pacing.begin(0);
-        pacing.note_issued(&write(0));
+        let written = |at_end| {
+            let mut pacing = pacing(Access::Write, SyncPlan { at_end, on_close: true, ..SyncPlan::default() }, 2);
+            pacing.note_issued(&write(0));
+            pacing
+        };
+        let mut pacing = written(true);
         assert!(pacing.last_sync() && !pacing.close_sync(), "one sync serves for both");
-        plan.sync.at_end = false;
-        let mut pacing = Pacing::new(&plan, Hertz(1e9), 2);
-        pacing.begin(0);
-        pacing.note_issued(&write(0));
+        let mut pacing = written(false);
         assert!(!pacing.last_sync() && pacing.close_sync());
         assert_eq!(std::iter::from_fn(|| pacing.next_to_sync()).count(), 2);
         assert!(!pacing.close_sync());
@@ -466,27 +465,20 @@ mod tests {
         assert_eq!(steps(backlog(3)), "www-012-www-345-ww 67");
     }
 
-    const CLOCK: Hertz = Hertz(1e9);
-
     fn request(kind: Kind, length: u32) -> Request {
         Request { kind, file: 0, offset: 0, length }
     }
 
     #[test]
     fn bytes_and_ios_are_due_at_their_rates_without_drift() {
-        let bytes = Each { read: Bytes(3_000_000), ..Each::default() };
-        let plan = JobPlan { pace: Pace { bytes, ..Pace::default() }, ..JobPlan::default() };
-        let mut rates = Rates::new(&plan, CLOCK);
+        let of = |pace| Rates::new(&JobPlan { pace, ..JobPlan::default() }, CLOCK);
+        let mut rates = of(Pace { bytes: Each { read: Bytes(3_000_000), ..Each::default() }, ..Pace::default() });
         rates.begin(100);
         assert_eq!(rates.due(), [100; 3]);
         (0..3000).for_each(|_| rates.note_issued(&request(Kind::Read, 1000)));
         // A third of a millisecond each, a million of them: one second.
         assert_eq!(rates.due(), [1_000_000_100, 100, 100]);
-        let plan = JobPlan {
-            pace: Pace { ios: Each { read: 3, ..Each::default() }, ..Pace::default() },
-            ..JobPlan::default()
-        };
-        let mut rates = Rates::new(&plan, CLOCK);
+        let mut rates = of(Pace { ios: Each { read: 3, ..Each::default() }, ..Pace::default() });
         (0..3).for_each(|_| rates.note_issued(&request(Kind::Read, 1000)));
         assert_eq!(rates.due()[0], 1_000_000_000);
     }
@@ -496,7 +488,7 @@ mod tests {
         let text = b"fio version 3 iolog\n0 a add\n100 a read 0 1\n1100 a sync 0 0\n";
         let replay = Arc::new(Replay::parse(text, &ReplayPlan::default()).unwrap());
         let replaying = |plan| {
-            let mut replaying = Replaying::new(replay.clone(), &plan, Hertz(1e9));
+            let mut replaying = Replaying::new(replay.clone(), &plan, CLOCK);
             replaying.begin(5_000);
             replaying
         };
@@ -511,7 +503,7 @@ mod tests {
 
     fn thinking(think_blocks: u32) -> Thinking {
         let pace = Pace { think_time: Nanos(100), think_blocks, ..Pace::default() };
-        Thinking::new(&JobPlan { pace, ..JobPlan::default() }, Hertz(1e9))
+        Thinking::new(&JobPlan { pace, ..JobPlan::default() }, CLOCK)
     }
 
     #[test]

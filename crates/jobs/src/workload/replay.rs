@@ -200,7 +200,7 @@ impl What {
 mod tests {
     use super::*;
 
-    fn io(kind: Kind, file: u32, offset: u64, length: u32) -> What {
+    const fn io(kind: Kind, file: u32, offset: u64, length: u32) -> What {
         What::Io(Request { kind, file, offset, length })
     }
 
@@ -208,6 +208,8 @@ mod tests {
         replay.steps.iter().map(|step| (step.at, step.what)).collect()
     }
 
+    const READ: What = io(Kind::Read, 0, 0, 4096);
+    const TRIM: What = io(Kind::Trim, 0, 8192, 4096);
     const THREE: &str = "fio version 3 iolog\n90 a add\n91 b add\n91 c add\n95 a open\n100 a read 0 4096\n1100 c write 5000 512\n\
                          1200 b sync 0 0\n1300 c datasync 0 0\n2100 a trim 8192 4096\n2200 a close\n";
 
@@ -215,15 +217,8 @@ mod tests {
     fn times_begin_with_the_first_step_and_files_without_requests_are_left_out() {
         let replay = Replay::parse(THREE.as_bytes(), &ReplayPlan::default()).unwrap();
         assert_eq!(replay.files, [("a".to_owned(), 12288), ("c".to_owned(), 5512)]);
-        assert_eq!(
-            steps(&replay),
-            [
-                (0, io(Kind::Read, 0, 0, 4096)),
-                (1000, io(Kind::Write, 1, 5000, 512)),
-                (1200, What::Sync(1, Sync::Data)),
-                (2000, io(Kind::Trim, 0, 8192, 4096)),
-            ]
-        );
+        let (write, sync) = (io(Kind::Write, 1, 5000, 512), What::Sync(1, Sync::Data));
+        assert_eq!(steps(&replay), [(0, READ), (1000, write), (1200, sync), (2000, TRIM)]);
     }
 
     #[test]
@@ -238,16 +233,9 @@ mod tests {
         let plan = ReplayPlan { redirect: Some("d".to_owned()), ..ReplayPlan::default() };
         let replay = Replay::parse(THREE.as_bytes(), &plan).unwrap();
         assert_eq!(replay.files, [("d".to_owned(), 12288)]);
-        assert_eq!(
-            steps(&replay),
-            [
-                (0, io(Kind::Read, 0, 0, 4096)),
-                (1000, io(Kind::Write, 0, 5000, 512)),
-                (1100, What::Sync(0, Sync::All)),
-                (1200, What::Sync(0, Sync::Data)),
-                (2000, io(Kind::Trim, 0, 8192, 4096)),
-            ]
-        );
+        let write = io(Kind::Write, 0, 5000, 512);
+        let [all, data] = [Sync::All, Sync::Data].map(|sync| What::Sync(0, sync));
+        assert_eq!(steps(&replay), [(0, READ), (1000, write), (1100, all), (1200, data), (2000, TRIM)]);
     }
 
     #[test]

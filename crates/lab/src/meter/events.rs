@@ -295,7 +295,7 @@ fn nanos_per_count() -> std::result::Result<f64, sys::bpf::Error> {
 mod tests {
     use super::*;
     use crate::meter::NoWork;
-    use crate::skipping::note_skipped;
+    use crate::skipping::{available, note_skipped};
     use std::cell::Cell;
 
     /// A load whose I/Os are system calls.
@@ -318,13 +318,7 @@ mod tests {
 
     fn open(test: &str, wanted: &str) -> Option<EventMeter> {
         let meter = EventMeter::open(&Wanted::parse_list(wanted).unwrap(), true).unwrap();
-        match &meter.status.reason {
-            Some(reason) => {
-                note_skipped(test, reason);
-                None
-            }
-            None => Some(meter),
-        }
+        available(test, meter.status.reason.clone().map_or(Ok(meter), Err))
     }
 
     #[test]

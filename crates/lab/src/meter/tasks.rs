@@ -193,8 +193,7 @@ mod tests {
         let (stop, stopped) = std::sync::mpsc::channel::<()>();
         let thread = std::thread::Builder::new().name("busy-bee".into());
         let thread = thread.spawn(move || {
-            let begin = sys::clock::own_thread_nanos();
-            while sys::clock::own_thread_nanos() - begin < 30_000_000 {}
+            crate::skipping::spin(std::time::Duration::from_millis(30));
             send.send(sys::schedule::thread_id().unsigned_abs()).unwrap();
             let _ = stopped.recv();
         });
@@ -208,15 +207,19 @@ mod tests {
         assert!(bee.nanos >= Nanos::from_millis(30), "{bee:?}");
     }
 
+    /// A thread of a process that has run for so long.
+    fn make(root: &Path, process: u32, thread: u32, name: &[u8], nanos: u64) {
+        let task = root.join(format!("{process}/task/{thread}"));
+        fs::create_dir_all(&task).unwrap();
+        let number = thread.to_string();
+        fs::write(task.join("stat"), [number.as_bytes(), b" (", name, b") S 2 0 0 0 -1 4194304 0 0"].concat()).unwrap();
+        fs::write(task.join("schedstat"), format!("{nanos} 0 9")).unwrap();
+    }
+
     #[test]
     fn threads_that_ended_are_charged_to_their_process() {
         let directory = tempfile::tempdir().unwrap();
-        for thread in [7, 8] {
-            let task = directory.path().join(format!("7/task/{thread}"));
-            fs::create_dir_all(&task).unwrap();
-            fs::write(task.join("stat"), format!("{thread} (server) S 2 0 0 0 -1 4194304 0 0")).unwrap();
-            fs::write(task.join("schedstat"), "1000 0 9").unwrap();
-        }
+        [7, 8].iter().for_each(|thread| make(directory.path(), 7, *thread, b"server", 1000));
         let scan = |all, earlier: Option<&TaskScan>| TaskScan::of(directory.path(), move |_| Some(all), earlier);
         let earlier = scan(2500, None);
         let times = scan(9500, Some(&earlier)).since(&earlier, &Owners::default());
@@ -231,32 +234,24 @@ mod tests {
     #[test]
     fn a_process_that_did_not_run_is_not_read_again() {
         let directory = tempfile::tempdir().unwrap();
-        let task = directory.path().join("7/task/7");
-        fs::create_dir_all(&task).unwrap();
-        fs::write(task.join("stat"), "7 (idler) S 2 0 0 0 -1 4194304 0 0").unwrap();
-        fs::write(task.join("schedstat"), "1000 0 9").unwrap();
+        make(directory.path(), 7, 7, b"idler", 1000);
         let scan = |all, earlier: Option<&TaskScan>| TaskScan::of(directory.path(), move |_| Some(all), earlier);
         let first = scan(1000, None);
-        fs::write(task.join("schedstat"), "3000 0 9").unwrap();
+        make(directory.path(), 7, 7, b"idler", 3000);
         let second = scan(1000, Some(&first));
         assert!(second.since(&first, &Owners::default()).tasks.is_empty());
         let third = scan(3000, Some(&second));
         for earlier in [&first, &second] {
             let times = third.since(earlier, &Owners::default());
-            assert_eq!(
-                times.tasks.iter().map(|task| (task.name.as_str(), task.nanos.0)).collect::<Vec<_>>(),
-                [("idler", 2000)]
-            );
+            let ran: Vec<_> = times.tasks.iter().map(|task| (task.name.as_str(), task.nanos.0)).collect();
+            assert_eq!(ran, [("idler", 2000)]);
         }
     }
 
     #[test]
     fn a_name_cut_within_a_character_is_accepted() {
         let directory = tempfile::tempdir().unwrap();
-        let task = directory.path().join("5/task/5");
-        fs::create_dir_all(&task).unwrap();
-        fs::write(task.join("stat"), b"5 (job Zufallsles\xc3) S 2 0 0 0 -1 64 0 0").unwrap();
-        fs::write(task.join("schedstat"), "1234 0 9").unwrap();
+        make(directory.path(), 5, 5, b"job Zufallsles\xc3", 1234);
         let earlier = TaskScan::of(directory.path(), |_| Some(0), None);
         let scan = TaskScan::of(directory.path(), |_| Some(1), Some(&earlier));
         assert_eq!(scan.processes[&5].living[&5].stat.as_ref().unwrap().name, "job Zufallsles\u{fffd}");

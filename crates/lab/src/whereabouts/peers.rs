@@ -127,10 +127,8 @@ mod tests {
     fn a_process_that_used_a_twentieth_of_a_cpu_was_busy() {
         let begin = Instant::now();
         let before = processes(begin, &[(5, 1_000_000), (6, 9_000_000), (7, 0)]);
-        let after = processes(
-            begin + Duration::from_millis(100),
-            &[(5, 1_000_000 + 4_900_000), (6, 9_000_000 + 5_100_000), (7, 0), (8, 60_000_000)],
-        );
+        let used = [(5, 1_000_000 + 4_900_000), (6, 9_000_000 + 5_100_000), (7, 0), (8, 60_000_000)];
+        let after = processes(begin + Duration::from_millis(100), &used);
         assert_eq!(after.busy_since(&before), [8, 6]);
     }
 

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::filters::{CHECKSUM_BYTES, Checksum};
-use crate::wire::REQUEST_BYTES;
 
 fn summed() -> Tuning {
     Tuning { checksums: true, ..Tuning::default() }
@@ -36,8 +35,7 @@ fn a_write_with_a_wrong_checksum_gets_eio_and_the_next_is_served() {
     for length in [1_usize, 5000, 300_000] {
         let data = vec![9; length];
         for (sum, expected) in [(sum(&data[1..]), WireError::EIO.number()), (sum(&data), 0)] {
-            stream.write_all(&ask(Command::Write, 0, 0, length as u32)).unwrap();
-            stream.write_all(&data).unwrap();
+            stream.write_all(&write(0, &data)).unwrap();
             // The checksum may arrive late and in parts.
             stream.write_all(&sum[..1]).unwrap();
             std::thread::sleep(Duration::from_millis(5));
@@ -50,10 +48,8 @@ fn a_write_with_a_wrong_checksum_gets_eio_and_the_next_is_served() {
     }
     // An error has no payload and so no checksum; a refused write's payload is skipped with its checksum.
     assert_eq!(reply(&mut stream, &ask(Command::Read, 0, SIZE, 1)), WireError::EINVAL.number());
-    assert_eq!(
-        reply(&mut stream, &[&ask(Command::Write, 0, SIZE, 1)[..], &[1], &sum(&[1])].concat()),
-        WireError::ENOSPC.number()
-    );
+    let refused = [&write(SIZE, &[1])[..], &sum(&[1])].concat();
+    assert_eq!(reply(&mut stream, &refused), WireError::ENOSPC.number());
     drop(stream);
     assert_eq!(served.ended().0.errors, 5);
 }
@@ -62,7 +58,7 @@ fn a_write_with_a_wrong_checksum_gets_eio_and_the_next_is_served() {
 fn clients_that_do_not_ask_get_no_checksums() {
     let served = Served::tuned(summed(), true);
     let mut stream = agreed(&served);
-    stream.write_all(&[&ask(Command::Write, 0, 0, 3)[..], b"abc", &ask(Command::Read, 0, 0, 3)].concat()).unwrap();
+    stream.write_all(&[&write(0, b"abc")[..], &ask(Command::Read, 0, 0, 3)].concat()).unwrap();
     assert_eq!((error(&mut stream), error(&mut stream)), (0, 0));
     let mut found = [0; 3];
     stream.read_exact(&mut found).unwrap();
@@ -72,8 +68,7 @@ fn clients_that_do_not_ask_get_no_checksums() {
 #[test]
 fn a_client_that_wants_checksums_refuses_a_server_without() {
     let served = Served::memory();
-    let options = client::Options { tuning: summed(), ..client::Options::default() };
-    let error = Client::connect(&served.uri, 1, 512, options).unwrap_err().to_string();
+    let error = tuned_client(&served.uri, 1, 512, summed()).unwrap_err().to_string();
     assert!(error.contains("--path-crc on"), "{error}");
 }
 
@@ -93,8 +88,7 @@ fn a_reply_with_a_wrong_checksum_ends_the_connection() {
                 // Until the client disconnects.
                 let _ = stream.read(&mut [0]);
             });
-            let options = client::Options { tuning: summed(), ..client::Options::default() };
-            let mut client = Client::connect(&uri, 1, 8192, options).unwrap();
+            let mut client = tuned_client(&uri, 1, 8192, summed()).unwrap();
             client.stage(0, Ask::Read, 0, 8192).unwrap();
             let mut done = 0;
             let mut outcome = client.submit(|_| {});

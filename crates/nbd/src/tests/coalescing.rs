@@ -49,15 +49,11 @@ fn shutdown_does_not_wait_for_requests_that_usually_arrive() {
 /// Its requests are executed and its place is free long before the timeout.
 #[test]
 fn a_client_that_disconnects_ends_the_wait_for_its_requests() {
-    let file = File::from(memfd_create("file", MemfdFlags::CLOEXEC).unwrap());
-    file.set_len(4096).unwrap();
-    let options = Options { tuning: Tuning { coalesce: PATIENT, ..Tuning::default() }, ..Options::default() };
-    let backend = Backend::file(file.try_clone().unwrap()).unwrap();
-    let served = Served::new(backend, false, options, false);
+    let (file, served) = in_memory(4096, Tuning { coalesce: PATIENT, ..Tuning::default() }, false);
     let mut stream = shaken(served.tcp());
     flush(&mut stream, 2);
     // The server now waits for two, and one arrives.
-    stream.write_all(&[&ask(Command::Write, 0, 0, 512)[..], &[7; 512]].concat()).unwrap();
+    stream.write_all(&write(0, &[7; 512])).unwrap();
     drop(stream);
     until(|| {
         let mut last = [0];
@@ -72,11 +68,10 @@ fn the_rest_of_a_payload_is_used_as_soon_as_it_is_there() {
     // The server waits for twice the usual time.
     const USUAL: Duration = Duration::from_secs(3);
     let (served, mut stream) = connected(PATIENT);
-    let write = |bytes: usize| [&ask(Command::Write, 0, 0, bytes as u32)[..], &vec![7; bytes]].concat();
-    stream.write_all(&write(3000).repeat(2)).unwrap();
+    stream.write_all(&write(0, &[7; 3000]).repeat(2)).unwrap();
     assert_eq!((error(&mut stream), error(&mut stream)), (0, 0));
     std::thread::sleep(USUAL);
-    let long = write(20_000);
+    let long = write(0, &[7; 20_000]);
     let (begin, rest) = long.split_at(15_000);
     stream.write_all(begin).unwrap();
     std::thread::sleep(Duration::from_millis(50));
@@ -93,8 +88,7 @@ fn the_rest_of_a_payload_is_coalesced() {
     const PIECES: usize = 40;
     const PIECE: usize = 4096;
     let waits = |coalesce| {
-        let served = Served::tuned(Tuning { coalesce, ..Tuning::default() }, false);
-        let mut stream = shaken(served.tcp());
+        let (served, mut stream) = connected(coalesce);
         stream.set_nodelay(true).unwrap();
         stream.write_all(&ask(Command::Write, 0, 0, (PIECES * PIECE) as u32)).unwrap();
         for _ in 0..PIECES {
@@ -104,7 +98,7 @@ fn the_rest_of_a_payload_is_coalesced() {
         assert_eq!(error(&mut stream), 0);
         served.ended().0.waits
     };
-    let (one_by_one, as_one) = (waits(Duration::ZERO), waits(Duration::from_secs(600)));
+    let (one_by_one, as_one) = (waits(Duration::ZERO), waits(PATIENT));
     // The number of pieces that arrive together depends on the machine; a busy one lowers both counts.
     assert!(as_one <= 16 && (one_by_one > as_one || one_by_one <= 16), "{one_by_one} and {as_one}");
 }

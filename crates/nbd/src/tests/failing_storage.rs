@@ -5,7 +5,7 @@ use super::*;
 /// Short and long reads of a truncated file: EIO, and the next request is served.
 #[test]
 fn reads_that_fail_get_eio_and_the_connection_goes_on() {
-    let (file, served) = in_memory(2 << 20);
+    let (file, served) = in_memory(2 << 20, Tuning::default(), true);
     let mut client = agreed(&served);
     file.set_len(1 << 20).unwrap();
     for length in [4096, 256 << 10, 1 << 20] {

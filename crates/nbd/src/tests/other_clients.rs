@@ -17,7 +17,7 @@ fn read(client: &mut UnixStream) -> Duration {
 /// Three clients have many long requests, and one has small ones: it does not wait for a turn of each.
 #[test]
 fn a_client_that_becomes_ready_waits_for_one_turn_only() {
-    let (_file, served) = in_memory(GIB);
+    let (_file, served) = in_memory(GIB, Tuning::default(), true);
     let mut slow: Vec<UnixStream> = (0..3).map(|_| agreed(&served)).collect();
     let zero = ask(Command::WriteZeroes, command_flag::NO_HOLE, 0, 2 << 20).repeat(100);
     slow.iter_mut().for_each(|slow| slow.write_all(&zero).unwrap());
@@ -32,7 +32,7 @@ fn a_client_that_becomes_ready_waits_for_one_turn_only() {
 #[test]
 fn a_server_that_is_told_to_end_leaves_zeroing_that_takes_long() {
     const BYTES: u64 = 256 << 20;
-    let (_file, served) = in_memory(BYTES);
+    let (_file, served) = in_memory(BYTES, Tuning::default(), true);
     let mut client = agreed(&served);
     // More than the fastest machine does within the time limit.
     client.write_all(&ask(Command::WriteZeroes, command_flag::NO_HOLE, 0, BYTES as u32).repeat(2000)).unwrap();

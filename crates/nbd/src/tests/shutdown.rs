@@ -20,10 +20,6 @@ fn with_little_room() -> (Served, TcpStream) {
     (served, stream)
 }
 
-fn write(offset: u64, payload: &[u8]) -> Vec<u8> {
-    [&ask(Command::Write, 0, offset, payload.len() as u32)[..], payload].concat()
-}
-
 /// More data than one receive call takes, arriving while the server is busy.
 #[test]
 fn server_finishes_all_that_arrived() {

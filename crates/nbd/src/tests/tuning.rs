@@ -5,7 +5,6 @@ use crate::backends::Backend;
 use crate::client::{Accounting, Wire};
 use crate::server::Counters;
 use crate::tuning::Framing;
-use crate::wire::REQUEST_BYTES;
 use proptest::prelude::*;
 use sys::shared_copy::Copying;
 
@@ -18,12 +17,9 @@ fn backends(folder: &tempfile::TempDir, tuning: &Tuning) -> Vec<Backend> {
         file
     };
     // One file in memory that is mapped, one that is read.
-    let in_memory = file("m");
-    std::os::unix::fs::FileExt::write_all_at(&in_memory, &vec![0; SIZE as usize], 0).unwrap();
-    let files = [Backend::page_cache(in_memory).unwrap(), Backend::file(file("f")).unwrap()];
-    let mut backends = vec![Backend::memory(SIZE, tuning).unwrap()];
-    backends.extend(files);
-    backends
+    let mapped = file("m");
+    mapped.write_all_at(&vec![0; SIZE as usize], 0).unwrap();
+    [Backend::memory(SIZE, tuning), Backend::page_cache(mapped), Backend::file(file("f"))].map(Result::unwrap).to_vec()
 }
 
 /// One request of a random workload.
@@ -131,7 +127,7 @@ proptest! {
         for backend in backends(&folder, &tuning) {
             let options = Options { tuning, threads: 2, ..Options::default() };
             let served = Served::new(backend, false, options, unix);
-            let mut client = Client::connect(&served.uri, 4, SLOT, client::Options { tuning, ..client::Options::default() }).unwrap();
+            let mut client = tuned_client(&served.uri, 4, SLOT, tuning).unwrap();
             play(&steps, &mut client, SLOT);
             drop(client);
             let (counters, notes) = served.ended();
@@ -190,8 +186,7 @@ proptest! {
                 }
             });
             let tuning = Tuning { copy_out, framing, ..Tuning::default() };
-            let mut client =
-                Client::connect(&uri, 8, SLOT, client::Options { tuning, ..client::Options::default() }).unwrap();
+            let mut client = tuned_client(&uri, 8, SLOT, tuning).unwrap();
             for turn in 0..3 {
                 for (slot, length) in lengths.iter().enumerate() {
                     let ask = if writes[slot] { Ask::Write } else { Ask::Read };
@@ -263,10 +258,8 @@ fn a_null_wire_sends_nothing_and_claims_every_request() {
 /// Writes and reads 64 KiB; returns what both ends count.
 fn once(tuning: Tuning) -> (client::Syscalls, Counters) {
     const LENGTH: usize = 64 << 10;
-    let options = Options { tuning, ..Options::default() };
-    let served = Served::with(options, false);
-    let options = client::Options { tuning, ..client::Options::default() };
-    let mut client = Client::connect(&served.uri, 1, LENGTH, options).unwrap();
+    let served = Served::tuned(tuning, false);
+    let mut client = tuned_client(&served.uri, 1, LENGTH, tuning).unwrap();
     client.arena().write(0, &[7; LENGTH]);
     for ask in [Ask::Write, Ask::Read] {
         client.stage(0, ask, 0, LENGTH as u32).unwrap();
@@ -318,8 +311,7 @@ fn a_null_backend_discards_writes_and_reads_zeros() {
             let tuning = Tuning { checksums, ..Tuning::default() };
             let options = Options { tuning, ..Options::default() };
             let served = Served::new(Backend::null(SIZE).unwrap(), false, options, unix);
-            let options = client::Options { tuning, ..client::Options::default() };
-            let mut client = Client::connect(&served.uri, 4, 1 << 20, options).unwrap();
+            let mut client = tuned_client(&served.uri, 4, 1 << 20, tuning).unwrap();
             client.arena().write(0, &vec![1; 4 << 20]);
             for ask in [Ask::Write, Ask::Read] {
                 for turn in 0..40_u32 {

@@ -16,16 +16,19 @@ fn rounds(theta: f64, error: f64, turn: usize) -> Vec<PairedRound> {
     (0..ROUNDS).map(round).collect()
 }
 
+/// Points with these θ at the powers of a number.
+fn points(thetas: &[f64], error: f64, base: f64) -> Vec<SweepPoint> {
+    let point = |(turn, theta): (usize, &f64)| (base.powi(turn as i32), rounds(*theta, error, turn));
+    thetas.iter().enumerate().map(point).collect()
+}
+
+fn between(points: &[SweepPoint], good: Good) -> Option<Crossover> {
+    crossover(points, Resolution::default(), good, Between::CostPerIo)
+}
+
 /// The crossover of points at 1, 2, 4, 8 … with these θ.
 fn of(thetas: &[f64], error: f64, good: Good) -> Crossover {
-    let point = |(turn, theta): (usize, &f64)| (2f64.powi(turn as i32), rounds(*theta, error, turn));
-    crossover(
-        &thetas.iter().enumerate().map(point).collect::<Vec<_>>(),
-        Resolution::default(),
-        good,
-        Between::CostPerIo,
-    )
-    .unwrap()
+    between(&points(thetas, error, 2.0), good).unwrap()
 }
 
 #[test]
@@ -118,16 +121,13 @@ fn several_and_undecided() {
 fn invalid_points_have_no_crossover() {
     let cell = rounds(0.1, 0.001, 0);
     let point = |at| (at, cell.clone());
-    assert_eq!(crossover(&[point(1.0)], Resolution::default(), Good::Higher, Between::CostPerIo), None);
-    assert_eq!(crossover(&[point(0.0), point(1.0)], Resolution::default(), Good::Higher, Between::CostPerIo), None);
-    assert_eq!(crossover(&[point(1.0), point(1.0)], Resolution::default(), Good::Higher, Between::CostPerIo), None);
-    assert_eq!(
-        crossover(&[point(f64::NAN), point(1.0)], Resolution::default(), Good::Higher, Between::CostPerIo),
-        None
-    );
-    assert_eq!(crossover(&[], Resolution::default(), Good::Higher, Between::CostPerIo), None);
-    let shorter = (2.0, cell[1..].to_vec());
-    assert_eq!(crossover(&[point(1.0), shorter], Resolution::default(), Good::Higher, Between::CostPerIo), None);
+    let none = |points: &[SweepPoint]| assert_eq!(between(points, Good::Higher), None, "{points:?}");
+    none(&[]);
+    none(&[point(1.0)]);
+    none(&[point(0.0), point(1.0)]);
+    none(&[point(1.0), point(1.0)]);
+    none(&[point(f64::NAN), point(1.0)]);
+    none(&[point(1.0), (2.0, cell[1..].to_vec())]);
 }
 
 /// Noise of a round that all cells share moves θ equally everywhere, and the interval must account for that.
@@ -135,9 +135,8 @@ fn invalid_points_have_no_crossover() {
 fn common_errors_of_cells_widen_the_interval() {
     let (same, different) = ([5, 5], [5, 10]);
     let width = |turns: [usize; 2]| {
-        let cells = [rounds(-0.05, 0.01, turns[0]), rounds(0.05, 0.01, turns[1])];
-        let points = [(1.0, cells[0].clone()), (2.0, cells[1].clone())];
-        match crossover(&points, Resolution::default(), Good::Higher, Between::CostPerIo) {
+        let points = [(1.0, rounds(-0.05, 0.01, turns[0])), (2.0, rounds(0.05, 0.01, turns[1]))];
+        match between(&points, Good::Higher) {
             Some(Crossover::At { at, .. }) => at.high.unwrap().ln() - at.low.unwrap().ln(),
             other => panic!("{other:?}"),
         }
@@ -156,19 +155,10 @@ proptest! {
     fn exchanging_the_arms_changes_the_winner_and_not_the_place(
         thetas in proptest::collection::vec(-0.2f64..0.2, 2..8),
     ) {
-        let cells: Vec<Vec<PairedRound>> =
-            thetas.iter().enumerate().map(|(turn, theta)| rounds(*theta, 0.01, turn)).collect();
-        let swapped: Vec<Vec<PairedRound>> =
-            cells.iter().map(|cell| cell.iter().map(|round| round.swapped()).collect()).collect();
-        let of = |cells: &[Vec<PairedRound>]| {
-            let points: Vec<SweepPoint> = cells
-                .iter()
-                .enumerate()
-                .map(|(index, rounds)| (1.5f64.powi(index as i32), rounds.clone()))
-                .collect();
-            crossover(&points, Resolution::default(), Good::Higher, Between::CostPerIo).unwrap()
-        };
-        match (of(&cells), of(&swapped)) {
+        let points = points(&thetas, 0.01, 1.5);
+        let swap = |(at, rounds): &SweepPoint| (*at, rounds.iter().map(|round| round.swapped()).collect());
+        let swapped: Vec<SweepPoint> = points.iter().map(swap).collect();
+        match (between(&points, Good::Higher).unwrap(), between(&swapped, Good::Higher).unwrap()) {
             (Crossover::At { at, winner_above }, Crossover::At { at: other, winner_above: loser }) => {
                 prop_assert_ne!(winner_above, loser);
                 prop_assert!((at.value / other.value - 1.0).abs() < 1e-9);

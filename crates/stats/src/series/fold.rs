@@ -251,13 +251,8 @@ mod tests {
 
     #[test]
     fn periods_that_do_not_fit_are_none() {
-        assert_eq!(
-            (
-                refine(&[0.0; 100], &NoiseByWidth::of(&[]), 1.0, 0.5),
-                refine(&[0.0; 100], &NoiseByWidth::of(&[]), 60.0, 0.5)
-            ),
-            (None, None)
-        );
-        assert_eq!(refine(&[0.0; 100], &NoiseByWidth::of(&[]), 10.0, 0.5), None, "nothing is low");
+        for (period, why) in [(1.0, "too short"), (60.0, "too long"), (10.0, "nothing is low")] {
+            assert_eq!(refine(&[0.0; 100], &NoiseByWidth::of(&[]), period, 0.5), None, "{why}");
+        }
     }
 }

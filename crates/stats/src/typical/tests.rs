@@ -17,22 +17,9 @@ fn of_ratios(ratios: &[f64]) -> Vec<PairedRound> {
 /// scipy 1.17.1; these are also the critical values of printed tables.
 #[test]
 fn cuts_agree_with_scipy() {
-    for (rounds, expected) in [
-        (6, 0),
-        (7, 2),
-        (8, 3),
-        (9, 5),
-        (10, 8),
-        (12, 13),
-        (15, 25),
-        (20, 52),
-        (25, 89),
-        (30, 137),
-        (40, 264),
-        (50, 434),
-    ] {
-        assert_eq!(cut(rounds), Some(expected), "{rounds} rounds");
-    }
+    let rounds = [6, 7, 8, 9, 10, 12, 15, 20, 25, 30, 40, 50];
+    let expected = [0, 2, 3, 5, 8, 13, 25, 52, 89, 137, 264, 434];
+    assert_eq!(rounds.map(cut), expected.map(Some));
     for rounds in 0..6 {
         assert_eq!(cut(rounds), None, "{rounds} rounds cannot give 95 %");
     }

@@ -75,23 +75,12 @@ fn is_first((planted, seconds): (Planted, f64), noise: Noise, few: u64) {
 }
 
 #[test]
-fn rare_stalls_are_first_in_the_list() {
-    noises(Noise::ALL).for_each(|noise| is_first(RARE, noise, 2));
-}
-
-#[test]
-fn shallow_stalls_are_first_in_the_list() {
-    noises(Noise::ALL).for_each(|noise| is_first(SHALLOW, noise, 2));
-}
-
-#[test]
-fn slow_stalls_are_first_in_the_list() {
-    noises(Noise::ALL).for_each(|noise| is_first(SLOW, noise, 1));
-}
-
-#[test]
-fn five_long_stalls_at_no_exact_times_are_first_in_the_list() {
-    noises(Noise::ALL).for_each(|noise| is_first(WRITEBACK, noise, 2));
+fn planted_stalls_are_first_in_the_list() {
+    std::thread::scope(|scope| {
+        for (planted, few) in [(RARE, 2), (SHALLOW, 2), (SLOW, 1), (WRITEBACK, 2)] {
+            scope.spawn(move || noises(Noise::ALL).for_each(|noise| is_first(planted, noise, few)));
+        }
+    });
 }
 
 #[test]

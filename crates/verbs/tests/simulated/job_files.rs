@@ -32,7 +32,7 @@ fn broken_files_are_accepted_or_refused_with_their_place() {
         let random = &mut Random::new(seed);
         let mut text = valid_file(random).0;
         for _ in 0..=random.below(3) {
-            text = mutation(random)(&text, random);
+            text = broken(&text, random);
         }
         if let Err(error) = job_file(FILE_NAME, &text, &settings) {
             refused += 1;
@@ -174,24 +174,31 @@ fn valid_file(random: &mut Random) -> (String, Plan) {
     (text, plan)
 }
 
-type Mutation = fn(&str, &mut Random) -> String;
-
-fn mutation(random: &mut Random) -> Mutation {
-    random.pick(&[break_bytes as Mutation, break_tokens, break_lines])
+/// A text that is broken at the level of bytes, of what is between separators, or of lines.
+fn broken(text: &str, random: &mut Random) -> String {
+    match random.below(3) {
+        0 => {
+            let byte = |random: &mut Random| random.pick(b"\0\t\n\r =;#[]${}:,%-.09kKx\\'\"\x7f\xc3\xbc\xff");
+            String::from_utf8_lossy(&changed(text.as_bytes().to_vec(), 4, random, byte)).into_owned()
+        }
+        1 => changed(text.split_inclusive(['=', '\n', ',']).map(str::to_owned).collect(), 3, random, token).concat(),
+        _ => changed(text.lines().map(str::to_owned).collect(), 3, random, line).join("\n"),
+    }
 }
 
-fn break_bytes(text: &str, random: &mut Random) -> String {
-    let mut bytes = text.as_bytes().to_vec();
-    for _ in 0..=random.below(4) {
-        let at = random.index(bytes.len());
-        let byte = random.pick(b"\0\t\n\r =;#[]${}:,%-.09kKx\\'\"\x7f\xc3\xbc\xff");
-        match random.below(3) {
-            0 if !bytes.is_empty() => bytes[at] = byte,
-            1 if !bytes.is_empty() => drop(bytes.remove(at)),
-            _ => bytes.insert(at.min(bytes.len()), byte),
+/// Puts new items in, replaces, repeats, exchanges or removes some, `most` times at most.
+fn changed<T: Clone>(mut items: Vec<T>, most: u64, random: &mut Random, new: impl Fn(&mut Random) -> T) -> Vec<T> {
+    for _ in 0..=random.below(most) {
+        let (at, other, item) = (random.index(items.len()), random.index(items.len()), new(random));
+        match random.below(8) {
+            1 if !items.is_empty() => items[at] = item,
+            2 if !items.is_empty() => items.swap(at, other),
+            3 if !items.is_empty() => items.insert(at, items[other].clone()),
+            4 if !items.is_empty() => drop(items.remove(at)),
+            _ => items.insert(at, item),
         }
     }
-    String::from_utf8_lossy(&bytes).into_owned()
+    items
 }
 
 /// Separated by blanks; the first one is empty.
@@ -199,50 +206,19 @@ const TOKENS: &str = " = -1 0 1 4k 4x 1e9 NaN inf 100% 101% % , ,, ,,, : \\: 0-3
     18446744073709551615 18446744073709551616 16384p 99999999999d ${HOME} ${X ${} $ncpus größe 4ü \u{feff} \u{2028} \u{0} \
     randread:8 null spin psync";
 
-fn token(random: &mut Random) -> &'static str {
-    let all: Vec<&str> = TOKENS.split(' ').collect();
-    random.pick(&all)
+fn token(random: &mut Random) -> String {
+    random.pick(&TOKENS.split(' ').collect::<Vec<_>>()).to_owned()
 }
 
-/// Replaces the text between separators.
-fn break_tokens(text: &str, random: &mut Random) -> String {
-    let separator = |character: char| character == '=' || character == '\n' || character == ',';
-    let mut tokens: Vec<&str> = text.split_inclusive(separator).collect();
-    for _ in 0..=random.below(3) {
-        let (at, other) = (random.index(tokens.len()), random.index(tokens.len()));
-        match random.below(4) {
-            0 => tokens.insert(at, token(random)),
-            1 if !tokens.is_empty() => tokens[at] = token(random),
-            2 if !tokens.is_empty() => tokens.swap(at, other),
-            _ if !tokens.is_empty() => drop(tokens.remove(at)),
-            _ => {}
-        }
-    }
-    tokens.concat()
-}
-
-/// Repeats, removes and swaps lines, and adds options with values that may be invalid.
-fn break_lines(text: &str, random: &mut Random) -> String {
+/// An option with a value that may be invalid, or what is no option.
+fn line(random: &mut Random) -> String {
     let table: Vec<_> = options::reference().collect();
-    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-    for _ in 0..=random.below(3) {
-        let (at, other) = (random.index(lines.len()), random.index(lines.len()));
-        let option = &table[random.index(table.len())];
-        let value = token(random);
-        match random.below(8) {
-            0 => lines.insert(at, format!("{}={value}", option.name)),
-            1 => lines.insert(at, format!("{}={}", option.name, option.example)),
-            2 => lines.insert(at, format!("{}={}", option.name, option.bad_example)),
-            3 => lines.insert(at, option.name.to_owned()),
-            4 => lines.insert(
-                at,
-                random.pick(&["[", "[]", "[a", "[global]", "]", "include x", "verify=md5", "[ü]", "="]).to_owned(),
-            ),
-            5 if !lines.is_empty() => lines.swap(at, other),
-            6 if !lines.is_empty() => lines.insert(at, lines[other].clone()),
-            _ if !lines.is_empty() => drop(lines.remove(at)),
-            _ => {}
-        }
+    let option = &table[random.index(table.len())];
+    match random.below(5) {
+        0 => format!("{}={}", option.name, token(random)),
+        1 => format!("{}={}", option.name, option.example),
+        2 => format!("{}={}", option.name, option.bad_example),
+        3 => option.name.to_owned(),
+        _ => random.pick(&["[", "[]", "[a", "[global]", "]", "include x", "verify=md5", "[ü]", "="]).to_owned(),
     }
-    lines.join("\n")
 }

@@ -122,6 +122,7 @@ mod tests {
     use super::*;
     use model::plan::Content;
     use model::unit::Bytes;
+    use std::collections::BTreeSet;
 
     fn filler(content: Content) -> Filler {
         Filler::new(&JobPlan { content, ..JobPlan::default() }, 5)
@@ -145,7 +146,7 @@ mod tests {
             let mut filler = filler(Content { dedupe_percent, ..Content::default() });
             (0..10_000).map(|_| filler.next_seed()).collect::<Vec<u64>>()
         };
-        let unique = |seeds: &[u64]| seeds.iter().collect::<std::collections::BTreeSet<_>>().len();
+        let unique = |seeds: &[u64]| seeds.iter().collect::<BTreeSet<_>>().len();
         let repeated = seeds(30);
         assert!((6800..7200).contains(&unique(&repeated)), "{}", unique(&repeated));
         // A repetition follows the block that it repeats.
@@ -162,10 +163,7 @@ mod tests {
         memory.iter().for_each(|byte| counts[usize::from(*byte)] += 1);
         // 4096 of each, give or take six standard deviations.
         assert!(counts.iter().all(|count| (3712..4480).contains(count)), "{counts:?}");
-        let mut words: Vec<&[u8]> = memory.chunks(8).collect();
-        words.sort_unstable();
-        words.dedup();
-        assert_eq!(words.len(), 1 << 17);
+        assert_eq!(memory.chunks(8).collect::<BTreeSet<_>>().len(), 1 << 17);
     }
 
     #[test]

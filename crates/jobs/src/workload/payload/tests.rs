@@ -3,6 +3,7 @@
 use super::*;
 use crate::workload::target::{Span, Target};
 use model::plan::{Content, Verify};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 const BLOCK: u32 = 4096;
@@ -70,11 +71,9 @@ fn refilled_blocks_all_differ() {
     for content in
         [Content { refill: true, ..Content::default() }, Content { compress_percent: 50, ..Content::default() }]
     {
-        let mut blocks = blocks(&writing(content.clone(), None), 50);
+        let blocks = blocks(&writing(content.clone(), None), 50);
         assert!(blocks.iter().all(|block| block.iter().any(|byte| *byte != 0)));
-        blocks.sort_unstable();
-        blocks.dedup();
-        assert_eq!(blocks.len(), 50, "{content:?}");
+        assert_eq!(blocks.iter().collect::<BTreeSet<_>>().len(), 50, "{content:?}");
     }
 }
 
@@ -90,20 +89,16 @@ fn a_wrong_block_is_counted_and_named() {
     memory[2][100] ^= 1;
     // The third write is lost: the block there is an older one, whose header is right.
     payload.expect([0, 1, 2, 4]);
-    let results: Vec<i32> = (0..)
-        .zip(&mut memory)
-        .map(|(block, memory)| {
-            let request = request(Kind::Read, block);
-            let expected = payload.expectation(&request).unwrap();
-            payload.after_read(&request, expected, BLOCK as i32, memory)
-        })
-        .collect();
+    let results = [0, 1, 2, 3].map(|block| {
+        let request = request(Kind::Read, block);
+        let expected = payload.expectation(&request).unwrap();
+        payload.after_read(&request, expected, BLOCK as i32, &memory[block as usize])
+    });
     assert_eq!(results, [4096, 4096, WRONG, WRONG]);
     assert_eq!((payload.verified.ios, payload.verified.wrong), (4, 2));
     let complaint = payload.complaint().unwrap();
-    assert!(
-        complaint.starts_with("job 'a': verify: x: the block of 4096 bytes at offset 8192: the crc32c of its data is ")
-    );
+    let begin = "job 'a': verify: x: the block of 4096 bytes at offset 8192: the crc32c of its data is ";
+    assert!(complaint.starts_with(begin), "{complaint}");
     assert!(complaint.ends_with("(2 of 4 blocks read back so far are wrong)"), "{complaint}");
     plan.access = Access::Read;
     let mut reader = super::Payload::new(&copy(&plan), Hertz(1e9)).unwrap();

@@ -3,6 +3,7 @@
 use super::*;
 use model::plan::{Duration, EngineKind};
 use model::unit::Bytes;
+use std::collections::BTreeSet;
 
 fn plan(access: Access, order: Order, read: u64, write: u64) -> JobPlan {
     let block_sizes = Each { read: Bytes(read), write: Bytes(write), trim: Bytes(write) };
@@ -17,9 +18,7 @@ fn spans(lengths: &[u64]) -> Vec<Span> {
 fn random_visits_each_block_of_each_file_once_a_pass() {
     let mut source =
         RequestSource::new(&plan(Access::ReadWrite, Order::Random, 512, 512), &spans(&[51_200, 51_200]), 3).unwrap();
-    let mut seen: Vec<(u32, u64)> = (0..200).map(|_| source.draw()).map(|r| (r.file, r.offset)).collect();
-    seen.sort_unstable();
-    seen.dedup();
+    let seen: BTreeSet<_> = (0..200).map(|_| source.draw()).map(|r| (r.file, r.offset)).collect();
     assert_eq!(seen.len(), 200);
     assert!(seen.iter().all(|(_, offset)| (8192..8192 + 51_200).contains(offset)));
 }
@@ -103,10 +102,7 @@ fn a_short_file_is_done_while_a_longer_one_goes_on() {
     job.duration.loops = 2;
     assert_eq!(all(&job, &spans), [pass, pass].concat());
     job.order = Order::Random;
-    let mut requests = all(&job, &spans);
-    requests.sort_unstable();
-    requests.dedup();
-    assert_eq!(requests.len(), 6);
+    assert_eq!(all(&job, &spans).into_iter().collect::<BTreeSet<_>>().len(), 6);
 }
 
 #[test]
@@ -239,9 +235,7 @@ fn an_alignment_places_random_blocks_with_repetitions() {
     let coarse = offsets("rw=randread\nblockalign=64k", span(4096, 0));
     assert!(coarse.len() == 1024 && coarse.iter().all(|offset| offset.is_multiple_of(64)));
     let own = offsets("rw=randread\nblockalign=4k", span(4096, 0));
-    let mut once = own.clone();
-    once.sort_unstable();
-    once.dedup();
+    let once: BTreeSet<&u64> = own.iter().collect();
     assert_eq!((own.len(), once.len()), (1024, 1024), "that of the blocks changes nothing");
     assert_eq!(offsets("rw=read\nblockalign=64k", span(16, 0)), [0, 4, 8, 12], "only of random blocks");
 }

@@ -1,7 +1,7 @@
 //! Planted loads land in their accounts, and nothing is missing from the sum.
 
 use super::*;
-use crate::skipping::{allowed, note_skipped};
+use crate::skipping::{allowed, note_skipped, spin};
 use std::net::UdpSocket;
 use std::process::Command;
 use std::time::Duration;
@@ -16,13 +16,6 @@ fn attached(test: &str) -> Option<Accounts> {
     let mut accounts = open(test)?;
     accounts.attach().unwrap();
     Some(accounts)
-}
-
-fn spin(duration: Duration) {
-    let end = own_thread_nanos() + u64::try_from(duration.as_nanos()).unwrap();
-    while own_thread_nanos() < end {
-        std::hint::spin_loop();
-    }
 }
 
 /// Within a thousandth.
@@ -40,12 +33,8 @@ fn the_sum_of_all_accounts_is_the_time_that_passed() {
     let before = monotonic_nanos();
     accounts.attach().unwrap();
     let began = monotonic_nanos();
-    for part in [false, true, false] {
-        if part {
-            spin(Duration::from_millis(100))
-        } else {
-            std::thread::sleep(Duration::from_millis(100))
-        }
+    for pass in [std::thread::sleep as fn(Duration), spin, std::thread::sleep] {
+        pass(Duration::from_millis(100));
         let end = monotonic_nanos();
         let times = accounts.read().unwrap();
         let after = monotonic_nanos();
@@ -149,16 +138,11 @@ fn a_child_that_ended_is_known_with_its_parents() {
 #[test]
 fn tasks_without_room_are_counted() {
     const TEST: &str = "accounts: tasks without room";
-    if open(TEST).is_none() {
-        return;
-    }
-    let mut accounts = Accounts::open_with(1).unwrap();
+    let Some(mut accounts) = allowed(TEST, Accounts::open_with(1)) else { return };
     accounts.attach().unwrap();
     let busy = || (0..20).for_each(|_| std::thread::sleep(Duration::from_micros(100)));
     std::thread::scope(|scope| {
-        (0..20).for_each(|_| {
-            scope.spawn(busy);
-        });
+        (0..20).for_each(|_| drop(scope.spawn(busy)));
     });
     let times = accounts.read().unwrap();
     assert!(times.lost.count > 0 && times.lost.nanos.0 > 0, "{:?}", times.lost);

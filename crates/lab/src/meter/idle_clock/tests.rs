@@ -2,18 +2,11 @@
 
 use super::*;
 use crate::meter::proc_stat::ProcStatFile;
-use crate::skipping::note_skipped;
+use crate::skipping::{available, spin};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 fn clock() -> Option<IdleClock> {
-    let cpus = sys::schedule::online_cpus().unwrap();
-    match IdleClock::open(&cpus) {
-        Ok(clock) => Some(clock),
-        Err(why) => {
-            note_skipped("meters: the idle clock", &why);
-            None
-        }
-    }
+    available("meters: the idle clock", IdleClock::open(&sys::schedule::online_cpus().unwrap()))
 }
 
 #[test]
@@ -25,10 +18,7 @@ fn sleeps_that_last_and_wake_ups_are_counted_as_the_kernel_counts_them() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
-                let begun = sys::clock::own_thread_nanos();
-                while sys::clock::own_thread_nanos() - begun < 1_000_000 {
-                    std::hint::spin_loop();
-                }
+                spin(Duration::from_millis(1));
                 std::thread::sleep(Duration::from_millis(2));
             }
         });
@@ -49,12 +39,7 @@ fn sleeps_that_last_and_wake_ups_are_counted_as_the_kernel_counts_them() {
 #[test]
 fn both_ways_have_the_same_clock() {
     let Some(mut clock) = clock() else { return };
-    let Ok(memory) = &clock.memory else {
-        return note_skipped(
-            "meters: the idle clock in memory",
-            clock.memory.as_ref().err().map_or("", String::as_str),
-        );
-    };
+    let Some(memory) = available("meters: the idle clock in memory", clock.memory.as_ref()) else { return };
     let slept = |(_, clocks): (u64, Vec<CpuClock>)| clocks.iter().map(|clock| clock.slept).collect::<Vec<_>>();
     for _ in 0..50 {
         let (before, own) = (slept(clock.list.read().unwrap()), slept(memory.read().unwrap()));

@@ -1,19 +1,14 @@
 //! Samples of planted threads: their calls, owners and windows.
 
 use super::*;
-use crate::skipping::note_skipped;
+use crate::skipping::{available, note_skipped};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// `None`, with a printed reason, where stacks may not be sampled.
 fn sampling() -> Option<Sampling> {
-    let cpus = Cpus::online().unwrap();
-    match open(&cpus) {
-        Ok(Opened::Sampler(sampling)) => Some(*sampling),
-        Ok(_) => unreachable!("the sampler opens as another meter"),
-        Err(reason) => {
-            note_skipped("sampling", &reason);
-            None
-        }
+    match available("sampling", open(&Cpus::online().unwrap()))? {
+        Opened::Sampler(sampling) => Some(*sampling),
+        _ => unreachable!("the sampler opens as another meter"),
     }
 }
 
@@ -73,11 +68,8 @@ fn the_calls_of_a_thread_are_known_from_its_first_function() {
     };
     let whole: Vec<&Stack> = own.iter().filter(planted).copied().collect();
     assert!(samples(&own) > 10, "{profile:?}");
-    assert!(
-        samples(&whole) * 10 > samples(&own) * 9,
-        "{:?}",
-        own.iter().map(|it| (names(it), it.samples)).collect::<Vec<_>>()
-    );
+    let found: Vec<_> = own.iter().map(|it| (names(it), it.samples)).collect();
+    assert!(samples(&whole) * 10 > samples(&own) * 9, "{found:?}");
     // The thread begins in the C library.
     assert!(whole.iter().all(|stack| stack.whole && names(stack).len() > 5), "{:?}", whole.first().map(|it| names(it)));
     assert!(own.iter().all(|stack| stack.name == "planted" && stack.kind == AccountKind::Task));

@@ -39,9 +39,7 @@ fn counted(sampler: &mut StackSampler) -> (u64, u64) {
 
 #[test]
 fn a_busy_second_is_sampled_as_a_second() {
-    let Some(mut sampler) = sampler(DEFAULT_PERIOD_NANOS, 8192) else {
-        return;
-    };
+    let Some(mut sampler) = sampler(DEFAULT_PERIOD_NANOS, 8192) else { return };
     one_of_ten(|| {
         let begin = Instant::now();
         sampler.enable().unwrap();
@@ -56,9 +54,7 @@ fn a_busy_second_is_sampled_as_a_second() {
 
 #[test]
 fn samples_of_this_thread_have_its_stack_and_registers() {
-    let Some(mut sampler) = sampler(100_000, 2048) else {
-        return;
-    };
+    let Some(mut sampler) = sampler(100_000, 2048) else { return };
     sampler.enable().unwrap();
     spin(Duration::from_millis(5));
     sampler.disable().unwrap();
@@ -82,22 +78,17 @@ fn samples_of_this_thread_have_its_stack_and_registers() {
 #[test]
 fn samples_dropped_by_a_full_buffer_are_counted_and_the_ring_wraps() {
     const PERIOD_NANOS: u64 = 200_000;
-    let Some(mut sampler) = sampler(PERIOD_NANOS, 32) else {
-        return;
-    };
+    let Some(mut sampler) = sampler(PERIOD_NANOS, 32) else { return };
     one_of_ten(|| {
         let begin = Instant::now();
         sampler.enable().unwrap();
-        let (mut samples, mut lost) = (0, 0);
-        for length_millis in [60, 5, 17, 17, 17] {
+        let drained = [60, 5, 17, 17, 17].map(|length_millis| {
             spin(Duration::from_millis(length_millis));
-            let drained = counted(&mut sampler);
-            samples += drained.0;
-            lost += drained.1;
-        }
+            counted(&mut sampler)
+        });
         sampler.disable().unwrap();
-        let drained = counted(&mut sampler);
-        let (all, lost) = (samples + drained.0 + lost + drained.1, lost + drained.1);
+        let drained = drained.into_iter().chain([counted(&mut sampler)]);
+        let (all, lost) = drained.fold((0, 0), |(all, lost), (more, gone)| (all + more + gone, lost + gone));
         let expected = begin.elapsed().as_nanos() as u64 / PERIOD_NANOS;
         let most = all * 10 > expected * 9 && all <= expected + 1;
         (lost > expected / 10 && most).then_some(()).ok_or(format!("{all} with {lost} lost of {expected}"))

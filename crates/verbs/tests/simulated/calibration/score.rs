@@ -39,6 +39,11 @@ pub fn within(name: &str, share: Share, low: f64, high: f64) {
     assert!((low..=high).contains(&percent), "{name}: {percent:.2} % of {of} is not within [{low:.1}, {high:.1}] %");
 }
 
+/// Records a fraction of which nothing is claimed.
+pub fn note_share(name: &str, share: Share) {
+    note(name, &format!("{:.2} %", 100.0 * share.part));
+}
+
 /// Writes a figure to `target/tmp/calibration`, so that the results of passed tests can be read.
 pub fn note(name: &str, figure: &str) {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("calibration");

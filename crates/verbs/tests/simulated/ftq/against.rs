@@ -24,10 +24,8 @@ fn periods_appear_go_and_stay() {
     };
     assert!(near(&against.appeared, THIRD) && near(&against.went, SECOND), "{against:#?}");
     let [kept] = against.kept.as_slice() else { panic!("{against:#?}") };
-    assert!(
-        (kept.period_seconds / 0.1 - 1.0).abs() < 0.001 && (kept.stall_seconds / 100e-6 - 1.0).abs() < 0.25,
-        "{kept:#?}"
-    );
+    let off = [kept.period_seconds / TENTH.period, kept.stall_seconds / TENTH.stall].map(|it| (it - 1.0).abs());
+    assert!(off[0] < 0.001 && off[1] < 0.25, "{kept:#?}");
     assert_eq!(finding.head.stored.unwrap().from, "earlier");
 }
 

@@ -1,6 +1,6 @@
 //! Probes that move with stalls, and probes that do not.
 
-use super::machine::{Noise, Planted, ProbeSeries, QUANTUM_SECONDS, Random, amounts, probe, recorded};
+use super::machine::{Noise, Planted, ProbeSeries, QUANTUM_SECONDS, Random, amounts, probe, recorded, sums};
 use iotoll_verbs::ftq::{FtqFinding, study};
 use model::probe::Kind;
 
@@ -9,32 +9,19 @@ const PAGES: f64 = 41_000.0;
 
 /// A random walk of a gauge.
 fn walk(name: &str, quanta: usize, random: &mut Random) -> ProbeSeries {
-    let mut level = 5000.0;
-    let values = (0..quanta).map(|_| {
-        level += 10.0 * random.normal();
-        level
-    });
-    probe(name, "pages", Kind::Gauge, values.collect())
+    probe(name, "pages", Kind::Gauge, sums(5000.0, (0..quanta).map(|_| 10.0 * random.normal())))
 }
 
 /// A counter whose events come at random, `rate` a second on average.
 fn events(name: &str, rate: f64, quanta: usize, random: &mut Random) -> ProbeSeries {
-    let mut sum = 0.0;
-    let values = (0..quanta).map(|_| {
-        sum += f64::from(u8::from(random.uniform() < rate * QUANTUM_SECONDS));
-        sum
-    });
-    probe(name, "events", Kind::Counter, values.collect())
+    let step = |_| f64::from(u8::from(random.uniform() < rate * QUANTUM_SECONDS));
+    probe(name, "events", Kind::Counter, sums(0.0, (0..quanta).map(step)))
 }
 
 /// A counter that grows by `each` in every stalled quantum, and by noise.
 fn in_stalls(name: &str, stalled: &[bool], each: f64, random: &mut Random) -> ProbeSeries {
-    let mut sum = 0.0;
-    let values = stalled.iter().map(|stalled| {
-        sum += if *stalled { each } else { 0.0 } + f64::from(u8::from(random.uniform() < 0.01));
-        sum
-    });
-    probe(name, "requests", Kind::Counter, values.collect())
+    let step = |stalled: &bool| if *stalled { each } else { 0.0 } + f64::from(u8::from(random.uniform() < 0.01));
+    probe(name, "requests", Kind::Counter, sums(0.0, stalled.iter().map(step)))
 }
 
 /// Dirty pages: a sawtooth that falls in the stalls, and wanders.
@@ -80,10 +67,8 @@ fn the_probe_that_moves_with_a_period_is_named_and_random_walks_are_not() {
         let mut names: Vec<&str> = period.labels.iter().map(|label| label.probe.as_str()).collect();
         names.sort_unstable();
         assert_eq!(names, ["block.vda.write_ios", "dirty"], "{period:#?}");
-        assert!(
-            period.sentence.starts_with("every 5.0") && period.sentence.contains(" s the process stops for 1"),
-            "{period:#?}"
-        );
+        let sentence = &period.sentence;
+        assert!(sentence.starts_with("every 5.0") && sentence.contains(" s the process stops for 1"), "{period:#?}");
         let dirty = period.labels.iter().find(|label| label.probe == "dirty").unwrap();
         assert!((dirty.change / -PAGES - 1.0).abs() < 0.1, "{dirty:#?}");
         assert!(dirty.words.starts_with("dirty pages fall by "), "{dirty:#?}");

@@ -132,6 +132,16 @@ pub fn shuffled(amounts: &[f64], length: usize, random: &mut Random) -> Vec<f64>
     blocks.concat()
 }
 
+/// The sum so far after each step.
+pub fn sums(begin: f64, steps: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut sum = begin;
+    let add = |step| {
+        sum += step;
+        sum
+    };
+    steps.map(add).collect()
+}
+
 /// A probe by quantum: counters cumulative, gauges as they are.
 pub struct ProbeSeries {
     pub descriptor: Descriptor,
@@ -147,12 +157,8 @@ pub fn probe(name: &str, unit: &str, kind: ProbeKind, values: Vec<f64>) -> Probe
 /// What a recorder reads.
 pub fn recorded(amounts: &[f64], probes: Vec<ProbeSeries>, random: &mut Random) -> FtqRecord {
     let mut chunk = Chunk { probes: probes.iter().map(|_| Vec::new()).collect(), ..Chunk::default() };
-    let (mut done, mut deadline) = (0.0, 0);
-    let mut until = vec![0.0];
-    until.extend(amounts.iter().map(|amount| {
-        done += amount;
-        done
-    }));
+    let until = sums(0.0, std::iter::once(0.0).chain(amounts.iter().copied()));
+    let mut deadline = 0;
     while deadline < amounts.len() {
         let delay = 3e-6 + 4e-6 * random.exponential();
         let late = if random.uniform() < LATE { QUANTUM_SECONDS * (0.5 + 2.0 * random.exponential()) } else { 0.0 };
