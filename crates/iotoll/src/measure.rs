@@ -43,7 +43,7 @@ pub struct Measurement<'a, R: Recorded> {
     pub settings: Settings,
     /// Says where the result goes, and in which formats.
     pub fio: Option<&'a FioFlags>,
-    /// The signal with this number ends the program at once, after removing what would be left behind. With `None` none does: settings
+    /// The second or the third signal ends the program at once, after removing what would be left behind. With `None` none does: settings
     /// must be switched back and commands ended first, which takes seconds.
     pub last_signal: Option<u32>,
     /// Whether the record grows on disk, and stays whatever happens. Another one is saved when it is complete.
@@ -52,7 +52,7 @@ pub struct Measurement<'a, R: Recorded> {
     pub save: &'a dyn Fn(&R, &Saving) -> anyhow::Result<()>,
     /// Writes what else belongs into the folder of the record.
     pub write_beside: &'a WriteBeside<R>,
-    /// Names that in the note that says where the record is.
+    /// Names what `write_beside` writes in the note that says where the record is.
     pub files: &'a str,
     /// Why there is nothing to show, although the measurement ended.
     pub did_nothing: &'a dyn Fn(&R) -> Option<String>,
@@ -150,13 +150,12 @@ where
     let stored = stored(earlier.stored.as_deref(), verb.plan)?;
     let results = Results::prepare(verb.fio, output.shown)?;
     let left = LeftBehind::default();
-    let command_line = CommandLine { limits: limits.clone(), ..inputs.command_line(words) };
-    let begun = begun(words, command_line, verb.last_signal, left.clone())?;
-    let (interruption, guardian) = (begun.interruption, begun.guardian);
+    let interruption = signals::interruption(verb.last_signal, left.clone())?;
+    let guardian = guardian(words);
     let saving = Saving::prepare(output, verb.name)?;
     let settings = Settings {
         interruption: interruption.clone(),
-        command_line: begun.command_line,
+        command_line: CommandLine { limits: limits.clone(), ..inputs.command_line(words) },
         around,
         services: services.settings(&guardian),
         guardian: guardian.clone(),
@@ -228,17 +227,6 @@ fn conclude<R: Recorded<Finding: Finding>>(
         kept = Ok(());
     }
     both(kept, results.print(finding, folder))
-}
-
-/// The settings of a measurement that begins now: signals are heeded, and a guardian undoes what it makes.
-pub fn begun(
-    words: &[String],
-    command_line: CommandLine,
-    last_signal: Option<u32>,
-    left: LeftBehind,
-) -> anyhow::Result<Settings> {
-    let interruption = signals::interruption(last_signal, left)?;
-    Ok(Settings { interruption, guardian: guardian(words), command_line, ..Settings::default() })
 }
 
 /// Undoes what a measurement did to files, if it still runs, and then the rest.
@@ -356,14 +344,14 @@ pub fn write(text: &str) -> anyhow::Result<()> {
     failure::written(std::io::stdout().lock().write_all(text.as_bytes()))
 }
 
-/// Width of the terminal; 100 columns if there is none.
+/// Width of a table where there is no terminal.
+const COLUMNS: usize = 100;
+
+/// Width of the terminal.
 pub fn columns() -> usize {
     let size = rustix::termios::tcgetwinsize(std::io::stdout());
-    size.ok().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0).unwrap_or(100)
+    size.ok().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0).unwrap_or(COLUMNS)
 }
-
-/// Width of a table in a file.
-const COLUMNS: usize = 100;
 
 /// The form of a result, and the file that it is written into, if it is not standard output.
 pub struct Results {
@@ -447,7 +435,7 @@ impl Saving {
 }
 
 /// Writes a profile, if there is one, for programs that draw and compare profiles.
-pub fn write_profile(folder: &Path, finding: &RunFinding) -> anyhow::Result<()> {
+fn write_profile(folder: &Path, finding: &RunFinding) -> anyhow::Result<()> {
     report::folded(finding)
         .map_or(Ok(()), |stacks| write_file(&folder.join("profile.folded"), "writing the profile", stacks.as_bytes()))
 }
@@ -466,7 +454,7 @@ fn say_where(folder: &Path, files: &str, has_page: bool) {
 }
 
 /// Combines the errors of saving and printing, so that neither hides the other.
-pub fn both(kept: anyhow::Result<()>, printed: anyhow::Result<()>) -> anyhow::Result<()> {
+fn both(kept: anyhow::Result<()>, printed: anyhow::Result<()>) -> anyhow::Result<()> {
     if let (Err(lost), Err(_)) = (&kept, &printed) {
         failure::complain(&failure::in_words(lost));
     }
@@ -485,7 +473,7 @@ fn spare_page(folder: &Path) -> anyhow::Result<()> {
 }
 
 /// Writes the report beside the record in `folder`.
-pub fn write_page(folder: &Path, finding: &dyn Finding) -> anyhow::Result<()> {
+fn write_page(folder: &Path, finding: &dyn Finding) -> anyhow::Result<()> {
     let (path, page) = (folder.join(PAGE), html::html(&finding.document()));
     let written = lab::store::create_afresh(&path).and_then(|mut file| file.write_all(page.as_bytes()));
     Ok(written.map_err(|error| {

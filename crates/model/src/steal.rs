@@ -91,7 +91,7 @@ impl Columns {
     }
 }
 
-/// The part of the stolen time that an idle clock counts as not idle, in nanoseconds. The rest was a wait after a halt,
+/// The fraction of the stolen time that an idle clock counts as not idle. The rest was a wait after a halt,
 /// which is idle for the guest's clocks and stolen for KVM. Steal counts as busy up to the time that no task is charged
 /// for; if that is unknown, all of it counts.
 pub(crate) fn part_of_steal_in(not_idle: f64, steal: f64, charged: Option<f64>) -> f64 {

@@ -117,7 +117,7 @@ codes! {
         "measure the stored one again";
     StoredWorkDiffers: "The baseline of the stored record did different work.",
         "compare with a record of the same work";
-    OptionIgnored: "An option of the job file was ignored because `--ignore-unknown` was given.",
+    OptionIgnored: "An option has no effect, as in fio, or it is unknown and `--ignore-unknown` was given.",
         "leave the option out";
     OptionDiffers: "An option was accepted but means something slightly different here.", "see docs/guide/fio.md";
     FilesAdded: "`filename` was given again: as in fio, that adds to the files of the job.", "give filename once";

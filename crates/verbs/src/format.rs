@@ -18,7 +18,7 @@ pub trait Finding: Json {
     }
 }
 
-/// All numbers of a finding.
+/// What can be written as JSON.
 pub trait Json {
     fn json(&self) -> String;
 }

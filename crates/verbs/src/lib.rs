@@ -23,7 +23,7 @@ use lab::session::Settings;
 
 pub use format::{Finding, Format};
 
-/// What a verb measures, besides what is the same for every verb.
+/// How a verb measures; what implements it says what, besides what is the same for every verb.
 pub trait Measure<R> {
     /// Measures. Files that are made for it are noted in `created`, and kept when it ends well.
     ///

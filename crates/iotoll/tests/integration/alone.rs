@@ -39,7 +39,7 @@ const CONTRACT: [(&str, &str); 7] = [
     ("warnings", "code:text message:text"),
 ];
 
-/// All keys that DESIGN promises for `run` and `cost`.
+/// All keys that docs/reference/json.md promises for `run` and `cost`.
 #[track_caller]
 fn keeps_the_contract(finding: &Value) {
     assert_eq!(finding["schema"], "iotoll.run/1");

@@ -49,7 +49,7 @@ impl Kind {
 pub struct RequestSource {
     access: Access,
     lengths: [u32; 3],
-    /// Per file, a cursor for each direction. In random order, directions of equal block size share the first one, like
+    /// Per file, a cursor for each direction. In random order, reads and writes of equal block size share the first one, like
     /// fio's map of blocks.
     cursors: Vec<[Cursor; 3]>,
     shared: bool,

@@ -76,7 +76,7 @@ static LAST: &[Rule] = &[
     refused("verify", |job, _| job.verify.method == Some(VerifyMethod::Pattern) && job.verify.pattern.is_none())
         .because("verify=pattern needs one; add it, for example verify_pattern=0xdeadface"),
     refused("verify", |job, _| checks(job) && !holds_data(job))
-        .because("ioengine={engine} keeps nothing that could be read back; use an engine with files"),
+        .because("what ioengine={engine} writes cannot be read back; use an engine with files, or nbd"),
     refused("do_verify", |job, _| checks(job) && job.verify.after && job.access == Access::ReadWrite && has_rate(job))
         .because(
             "a mix of reads and writes with a rate cannot be read back, because time decides what it writes; use \
@@ -141,7 +141,7 @@ pub(super) fn checked(mut draft: Draft, section: &Place, warnings: &mut Vec<Warn
         let reason = format!("job {}: {reason}", Quoted(&draft.job.name));
         return Err(ParseError::option(option, draft.places.get(option).unwrap_or(section), Wrong::new(reason)));
     }
-    warnings.extend(ignored(&draft));
+    warnings.extend(unread(&draft));
     warnings.extend(more_files(&draft));
     for (code, rules) in [(Code::OptionIgnored, IGNORED), (Code::OptionDiffers, DIFFERS)] {
         let broken = rules.iter().filter(|rule| (rule.broken)(&draft.job, &draft));
@@ -205,7 +205,7 @@ fn block_size(job: &JobPlan) -> Option<Complaint> {
 }
 
 /// Options that are given and that the engine does not read, or iotoll does not.
-fn ignored(draft: &Draft) -> impl Iterator<Item = Warning> {
+fn unread(draft: &Draft) -> impl Iterator<Item = Warning> {
     let job = &draft.job;
     let given = |option: &str| draft.places.contains_key(option);
     let unread = options::of_other_engines(job).filter(move |option| given(option));
