@@ -174,7 +174,7 @@ mod tests {
     use crate::skipping::{allowed, note_skipped};
     use std::net::UdpSocket;
     use std::os::unix::fs::FileExt;
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
     /// Attached counters, or the printed reason why this machine has none.
     fn attached(test: &str, tracepoints: &[&str], system_calls: bool) -> Option<Counters> {
@@ -236,7 +236,9 @@ mod tests {
         const TEST: &str = "events: idle tasks are seen on each CPU";
         let Some(counters) = attached(TEST, &["cpu_idle"], false) else { return };
         let cpus = sys::schedule::allowed_cpus().unwrap();
-        for _ in 0..30 {
+        // The tests beside it take some ten seconds.
+        let until = Instant::now() + Duration::from_secs(30);
+        while Instant::now() < until {
             let before = counters.on_each_cpu(0);
             for cpu in cpus.clone() {
                 let sleeper = std::thread::spawn(move || {

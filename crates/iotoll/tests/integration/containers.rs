@@ -144,7 +144,7 @@ fn a_limit_of_memory_is_told_with_how_often_it_was_reached() {
     assert!(group.limit("memory.limit_in_bytes", "96M"));
     let folder = Folder::with_file("data", 256 << 20);
     let words = "run --background 200ms --quiet --no-save --format json --name=r --filename=data --rw=read --bs=64k --ioengine=psync \
-                 --runtime=1s --time_based";
+                 --loops=2";
     let ended = folder.iotoll(words).under(&["sh", "-c", &group.enter(), "sh"]).run().done();
     let words = ["a memory limit of 96 MiB (cgroup /", "memory.limit_in_bytes"];
     let message = message(&ended.json(), "memory_limited", &words);

@@ -102,12 +102,12 @@ mod alone {
 #[test]
 fn the_loopback_interface_carries_what_an_nbd_job_reads() {
     let served = Server::new("--backend memory:8m --listen 127.0.0.1:0");
-    let job = "run --name=n --ioengine=nbd --rw=randread --bs=16k --runtime=1500ms --time_based";
+    let job = "run --name=n --ioengine=nbd --rw=randread --bs=16k --runtime=2500ms --time_based";
     let probes = "net.lo.rx_bytes,net.lo.rx_packets";
     let finding = served.folder.costed(&format!("{job} --uri={} --probe {probes}", served.uri));
-    let (bytes, phase) = (probe(&finding, "net.lo.rx_bytes"), &finding["phases"][0]);
+    let (bytes, job) = (probe(&finding, "net.lo.rx_bytes"), &finding["jobs"][0]);
     is_estimate(bytes, "per_second");
-    assert!(number(&bytes["per_second"]["value"]) > 0.5 * number(&phase["bytes_per_second"]), "{bytes} {phase}");
+    assert!(number(&bytes["per_second"]["value"]) > 0.5 * number(&job["bytes_per_second"]), "{bytes} {job}");
     assert_eq!((&bytes["unit"], &probe(&finding, "net.lo.rx_packets")["unit"]), (&"bytes".into(), &"packets".into()));
 }
 
