@@ -13,11 +13,11 @@ const OPTIONS: [&str; 3] = ["replay_redirect=d", "replay_no_stall=1", "numjobs=2
 
 fuzz_target!(|data: &[u8]| {
     let Some(([choice], trace)) = split::<1>(data) else { return };
-    let chosen = (0..).zip(OPTIONS).filter(|(bit, _)| choice >> bit & 1 != 0);
-    let options: String = chosen.map(|(_, option)| format!("{option}\n")).collect();
-    let text = format!("[a]\nread_iolog={}\n{options}", file_of(trace).0);
+    let chosen = (0..).zip(OPTIONS).filter(|(bit, _)| choice >> bit & 1 != 0).map(|(_, option)| option);
+    let text = format!("[a]\nread_iolog={}\n{}", file_of(trace).0, chosen.collect::<Vec<_>>().join("\n"));
     let mut plan = job_file("a.fio", &text, &Settings::default()).expect("the job is valid");
-    if replaying::resolve(&mut plan).is_ok() {
+    let (jobs, warnings) = plan.replaying();
+    if replaying::resolve(jobs, warnings).is_ok() {
         let job = &plan.phases[0].jobs[0];
         assert!((1..2 << 30).contains(&job.block_sizes.read.0) && !job.target.files.is_empty(), "{job:?}");
     }
