@@ -207,7 +207,7 @@ mod tests {
         assert!(bee.nanos >= Nanos::from_millis(30), "{bee:?}");
     }
 
-    /// A thread of a process that has run for so long.
+    /// Writes the files in which the kernel says how long a thread of a process has run.
     fn make(root: &Path, process: u32, thread: u32, name: &[u8], nanos: u64) {
         let task = root.join(format!("{process}/task/{thread}"));
         fs::create_dir_all(&task).unwrap();
