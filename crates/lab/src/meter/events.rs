@@ -311,7 +311,7 @@ mod tests {
         fn call(&self, times: u64) {
             (0..times).for_each(|_| {
                 // No other test calls it.
-                let _ = std::hint::black_box(rustix::process::getsid(None));
+                let _ = std::hint::black_box(rustix::process::getpriority_process(None));
             });
             self.0.set(self.0.get() + times);
         }
@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn counts_stand_beside_the_work_of_the_same_time() {
-        let Some(mut meter) = open("events: counts beside the work", "sched:sched_switch,syscalls:getsid") else {
+        let Some(mut meter) = open("events: counts beside the work", "sched:sched_switch,syscalls:getpriority") else {
             return;
         };
         let work = Caller(Cell::new(100));
@@ -341,9 +341,9 @@ mod tests {
         assert_eq!(counted.len(), 3);
         for counts in &counted {
             assert_eq!(counts.done.unwrap().ios, 1000);
-            let calls = counts.counts["syscalls:getsid"];
+            let calls = counts.counts["syscalls:getpriority"];
             assert!((1000..1200).contains(&calls), "{counts:?}");
-            assert!(counts.counts.keys().all(|name| name == "sched:sched_switch" || name == "syscalls:getsid"));
+            assert!(counts.counts.keys().all(|name| name == "sched:sched_switch" || name == "syscalls:getpriority"));
             assert!(counts.begin_nanos < counts.end_nanos);
         }
         // Detached, nothing is counted.
