@@ -10,11 +10,12 @@ mod peers;
 pub mod servers;
 mod thread;
 
-use crate::proc_files::{numbered, tasks_of};
+use crate::proc_files::{numbered, threads_of};
 use model::placement::{RanOn, Side, Whereabouts};
 use model::record::Snapshot;
 use model::unit::Nanos;
 use peers::{Peers, Processes};
+use servers::Listening;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 use thread::Thread;
@@ -76,17 +77,22 @@ impl PlacementWatch {
             self.peers.look_around(Processes::now(), &members);
         }
         // A server may have a thread for each connection.
-        self.watch_peers();
+        let names: Vec<(u32, String)> = self.peers.known().map(|(process, name)| (process, name.to_owned())).collect();
+        let of_peers = names.iter().flat_map(|(process, name)| {
+            threads_of(*process).map(|(process, id)| (Side::Peer, process, id, Some(name.clone())))
+        });
+        self.watch(of_peers, false);
         let ran = self.read(begun);
         Some(Box::new(Whereabouts { ran: summed(ran), servers: Vec::new() }))
     }
 
-    /// The peers that are servers. Reading that takes a millisecond, so call it after the measurement.
+    /// The peers that are servers. Reading that takes milliseconds, so call it after the measurement.
     pub fn servers(&self) -> Vec<u32> {
+        let mut listening = Listening::default();
         self.peers
             .known()
             .map(|(process, _)| process)
-            .filter(|process| !servers::listens(*process).is_empty() || servers::service_of(*process).is_some())
+            .filter(|process| !listening.of(*process).is_empty() || servers::service_of(*process).is_some())
             .collect()
     }
 
@@ -105,8 +111,7 @@ impl PlacementWatch {
                 let mut own: Vec<(u32, u32)> = ids.iter().map(|&thread| (us, thread)).collect();
                 // The kernel's workers of our io_uring engines are threads of this process.
                 if looks_around {
-                    let all = numbered(&tasks_of(us)).into_iter();
-                    own.extend(all.filter(|thread| thread::name(us, *thread).starts_with("iou-")).map(|id| (us, id)));
+                    own.extend(threads_of(us).filter(|(_, id)| thread::name(us, *id).starts_with("iou-")));
                 }
                 own
             }
@@ -130,18 +135,6 @@ impl PlacementWatch {
             let new = side == Side::Workload && !before;
             self.threads.extend(Thread::open(side, process, id, name, new).map(|thread| ((process, id), thread)));
         }
-    }
-
-    fn watch_peers(&mut self) {
-        let threads: Vec<(Side, u32, u32, Option<String>)> = self
-            .peers
-            .known()
-            .flat_map(|(process, name)| {
-                let threads = numbered(&tasks_of(process)).into_iter();
-                threads.map(move |thread| (Side::Peer, process, thread, Some(name.to_owned())))
-            })
-            .collect();
-        self.watch(threads.into_iter(), false);
     }
 
     /// Reads as many threads as the time limit allows.
@@ -173,10 +166,7 @@ pub(crate) fn processes() -> Vec<u32> {
 
 /// CPU time of each thread of these processes, by process and thread, in nanoseconds.
 pub fn thread_times(processes: &[u32]) -> BTreeMap<(u32, u32), u64> {
-    let threads = processes.iter().flat_map(|process| {
-        let threads = numbered(&tasks_of(*process)).into_iter();
-        threads.map(move |thread| (*process, thread))
-    });
+    let threads = processes.iter().flat_map(|process| threads_of(*process));
     threads.filter_map(|(process, id)| Some(((process, id), thread::cpu_nanos_of(process, id)?))).collect()
 }
 
