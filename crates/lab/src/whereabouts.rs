@@ -40,6 +40,8 @@ pub struct PlacementWatch {
     workload: Workload,
     threads: BTreeMap<(u32, u32), Thread>,
     peers: Peers,
+    /// Whether a peer is a server.
+    servers: BTreeMap<u32, bool>,
     boundaries: u32,
     /// Index of the thread that is read first, so that none is always left out.
     turn: usize,
@@ -54,6 +56,7 @@ impl PlacementWatch {
             workload,
             threads: BTreeMap::new(),
             peers: Peers::default(),
+            servers: BTreeMap::new(),
             boundaries: 0,
             turn: 0,
             walk_took: Duration::ZERO,
@@ -86,18 +89,16 @@ impl PlacementWatch {
         Some(Box::new(Whereabouts { ran: summed(ran), servers: Vec::new() }))
     }
 
-    /// The peers that are servers. Reading that takes milliseconds, so call it after the measurement.
-    pub fn servers(&self) -> Vec<u32> {
-        let mut listening = Listening::default();
-        self.peers
-            .known()
-            .map(|(process, _)| process)
-            .filter(|process| !listening.of(*process).is_empty() || servers::service_of(*process).is_some())
-            .collect()
+    /// The peers that are servers. Looking at a new one takes milliseconds, so call it after the measurement.
+    pub fn servers(&mut self) -> Vec<u32> {
+        let (mut listening, servers) = (Listening::default(), &mut self.servers);
+        let mut serves = |process| !listening.of(process).is_empty() || servers::service_of(process).is_some();
+        let known = self.peers.known().map(|(process, _)| process);
+        known.filter(|process| *servers.entry(*process).or_insert_with(|| serves(*process))).collect()
     }
 
     /// Notes the servers in the last snapshot.
-    pub fn note_servers(&self, snapshots: &mut [Snapshot]) {
+    pub fn note_servers(&mut self, snapshots: &mut [Snapshot]) {
         if let Some(last) = snapshots.last_mut().and_then(|last| last.whereabouts.as_mut()) {
             last.servers = self.servers();
         }
