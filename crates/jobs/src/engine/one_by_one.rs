@@ -1,7 +1,6 @@
 //! Engines that move one block of a file at a time in this thread: psync, sync and mmap.
 
-use super::traits::{Perform, Sync};
-use super::{OpenEngine, Trims, moved, noisy_slots, open_files, result_of, sync_file};
+use super::{OpenEngine, Perform, Sync, Trims, moved, noisy_slots, open_files, result_of, sync_file};
 use crate::worker_pool::JobCopy;
 use crate::workload::request_source::{Kind, Request};
 use lab::error::{Error, Result};

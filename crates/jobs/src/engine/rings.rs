@@ -1,8 +1,7 @@
 //! Engines on the asynchronous rings of the kernel: libaio, and io_uring, which has one ring per job, with registered buffers, files and
 //! ring descriptor unless the job disables them.
 
-use super::traits::{Queue, Stages, Sync};
-use super::{OpenEngine, Trims, noisy_slots, open_files, sync_file};
+use super::{OpenEngine, Queue, Stages, Sync, Trims, noisy_slots, open_files, sync_file};
 use crate::worker_pool::JobCopy;
 use crate::workload::request_source::{Kind, Request};
 use lab::error::{Error, Result};
