@@ -130,7 +130,7 @@ pub enum Buffers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::job::choice;
+    use crate::plan::options::choice;
 
     #[test]
     fn every_engine_is_found_by_its_name() {

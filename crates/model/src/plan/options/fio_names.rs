@@ -1,8 +1,8 @@
 //! The names that no table of ours has, and why they are refused: the options of fio 3.33 and of its engines, all aliases and its own flags
 //! included, as `fio --cmdhelp=all` and `fio --enghelp=ENGINE` list them, and those that nobody has.
 
-use super::{JobOption, all, find};
-use crate::plan::job::{EngineKind, choice};
+use super::{JobOption, all, choice, find};
+use crate::plan::job::EngineKind;
 use crate::plan::value::{Effect, Wrong, nearest};
 
 /// Options that are refused for one reason.
