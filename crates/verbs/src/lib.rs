@@ -17,20 +17,7 @@ mod experiments;
 #[cfg(test)]
 mod hostile;
 
-use lab::created::Created;
-use lab::progress::Observer;
-use lab::session::Settings;
-
 pub use format::{Finding, Format};
-
-/// How a verb measures; what implements it says what, besides what is the same for every verb.
-pub trait Measure<R> {
-    /// Measures. Files that are made for it are noted in `created`, and kept when it ends well.
-    ///
-    /// # Errors
-    /// When nothing could be measured. What fails later is in the record, with everything measured before.
-    fn measure(&self, settings: Settings, created: &Created, observer: Observer) -> lab::Result<R>;
-}
 
 /// Every kind of record: `$of::<R>()` for each.
 #[macro_export]
