@@ -20,6 +20,7 @@ use lab::error::{Error, Result};
 use model::plan::{EngineKind, JobPlan, Medium, Size};
 pub use nbd::tuning as path_tuning;
 use rustix::fs::FallocateFlags;
+use rustix::io::ReadWriteFlags;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -35,13 +36,15 @@ pub type OpenEngine = Box<dyn FnMut(&mut Worker) -> Result<()>>;
 /// Opens an engine, with the rate of the time-stamp counter; everything that takes time or memory happens here.
 type Open = fn(&JobCopy) -> Result<OpenEngine>;
 
-const TABLE: [(EngineKind, Open); 11] = [
+const TABLE: [(EngineKind, Open); 13] = [
     (EngineKind::Null, busy::null),
     (EngineKind::Spin, busy::spin),
     (EngineKind::Work, busy::work),
     (EngineKind::Mem, mem::open),
     (EngineKind::Rr, rr::open),
     (EngineKind::Psync, one_by_one::psync),
+    (EngineKind::Pvsync, one_by_one::pvsync),
+    (EngineKind::Pvsync2, one_by_one::pvsync2),
     (EngineKind::Sync, one_by_one::sync),
     (EngineKind::Mmap, one_by_one::mmap),
     (EngineKind::Libaio, rings::libaio),
@@ -206,6 +209,16 @@ fn noisy_slots(plan: &JobPlan, count: u32) -> Result<AlignedBuffer> {
     Ok(buffer)
 }
 
+/// What each read and write of a job asks the kernel for.
+fn flags(plan: &JobPlan) -> ReadWriteFlags {
+    /// RWF_DONTCACHE of linux/fs.h (6.14).
+    const DONTCACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
+    let mut flags = ReadWriteFlags::empty();
+    flags.set(ReadWriteFlags::NOWAIT, plan.calls.nowait);
+    flags.set(DONTCACHE, plan.calls.uncached);
+    flags
+}
+
 /// fsync or fdatasync of a file.
 fn sync_file(file: Option<&OwnedFd>, what: Sync) -> io::Result<bool> {
     let Some(file) = file else { return Ok(false) };
@@ -250,11 +263,9 @@ fn moved(bytes: usize) -> i32 {
 }
 
 /// The engines' common form of a result: bytes, or minus the error number, down to −4095.
-fn result_of(outcome: io::Result<usize>) -> i32 {
-    match outcome {
-        Ok(bytes) => moved(bytes),
-        Err(error) => -error.raw_os_error().unwrap_or(5),
-    }
+#[inline]
+fn result_of<E: Into<io::Error>>(outcome: std::result::Result<usize, E>) -> i32 {
+    outcome.map_or_else(|error| -error.into().raw_os_error().unwrap_or(5), moved)
 }
 
 #[cfg(test)]

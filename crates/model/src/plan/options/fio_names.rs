@@ -91,7 +91,7 @@ pub(super) fn engine(text: &str) -> Result<EngineKind, Wrong> {
         "exec" => "; iotoll cost -- COMMAND measures a program",
         "libzbc" => "; ioengine=psync with direct=1 comes nearest",
         "libpmem" | "dev-dax" | "pmemblk" => "; mem comes nearest",
-        "pvsync" | "pvsync2" | "vsync" => "; ioengine=psync comes nearest",
+        "vsync" => "; ioengine=pvsync comes nearest",
         "net" | "netsplice" => "; engines nbd and rr, and iotoll blast, use networks",
         "rados" | "rbd" => "; iotoll guest run --stack rbd measures the kernel's",
         _ => "",
