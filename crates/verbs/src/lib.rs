@@ -1,6 +1,14 @@
 //! What iotoll measures, a folder for each verb: its plan, its record, how it is measured, its study and its page. No verb knows another;
 //! what they share is in the crates below, and in [`pages`].
 
+/// For tests: a macro with every kind whose findings are made up in its `page/fixture.rs`.
+#[cfg(test)]
+macro_rules! fixtures {
+    ($of:ident) => {
+        $of! { cost compare guest ftq blast }
+    };
+}
+
 pub mod blast;
 pub mod compare;
 pub mod cost;
