@@ -1,6 +1,6 @@
 //! The page cache of the machine: how much of it waits to be written, and how much was read from storage.
 
-use crate::proc_files::{children_of, numbered, of_lines, of_list, tasks_of};
+use crate::proc_files::{children_of, of_lines, of_list, threads_of};
 use model::unit::Bytes;
 use std::fs;
 use std::io::ErrorKind;
@@ -46,8 +46,7 @@ pub(crate) fn storage_read_of_tree(root: u32) -> Option<Bytes> {
             // A process that has just ended is missing only until its parent waits for it.
             Err(_) => {}
         }
-        let threads = numbered(&tasks_of(process)).into_iter();
-        processes.extend(threads.flat_map(|thread| children_of(process, thread)));
+        processes.extend(threads_of(process).flat_map(|(_, thread)| children_of(process, thread)));
     }
     sum
 }

@@ -4,7 +4,7 @@
 //! servers that iotoll starts itself.
 
 use crate::error::{Error, Result};
-use crate::whereabouts::servers::{Address, listens};
+use crate::whereabouts::servers::{Address, Listening};
 use model::placement::Place;
 use model::plan::service::Service;
 use model::plan::{JobPlan, ThreadPlan};
@@ -173,12 +173,12 @@ fn cpu_of(addresses: &[Address]) -> Option<u32> {
     if addresses.is_empty() || online_cpus().is_ok_and(|online| online.len() < 2) {
         return None;
     }
-    let mut found = BTreeSet::new();
+    let (mut found, mut listening) = (BTreeSet::new(), Listening::default());
     for process in crate::whereabouts::processes() {
         // The threads of a server usually share the affinity of the first one, because a server is pinned before it
         // starts.
         if let Ok([cpu]) = allowed_cpus_of(process).as_deref()
-            && listens(process).iter().any(|address| addresses.contains(address))
+            && listening.of(process).iter().any(|address| addresses.contains(address))
         {
             found.insert(*cpu);
         }

@@ -27,6 +27,11 @@ pub fn tasks_of(process: u32) -> PathBuf {
     PathBuf::from(format!("/proc/{process}/task"))
 }
 
+/// Each thread of a process, with the process.
+pub fn threads_of(process: u32) -> impl Iterator<Item = (u32, u32)> {
+    numbered(&tasks_of(process)).into_iter().map(move |thread| (process, thread))
+}
+
 /// The processes that a thread has started, where the kernel lists them (CONFIG_PROC_CHILDREN).
 pub fn children_of(process: u32, thread: u32) -> Vec<u32> {
     let text = fs::read_to_string(tasks_of(process).join(format!("{thread}/children"))).unwrap_or_default();

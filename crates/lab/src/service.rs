@@ -120,7 +120,8 @@ impl Services {
             if begun.elapsed().as_secs_f64() > service.timeout_seconds {
                 return Err(running.not_ready(service));
             }
-            std::thread::sleep(POLL_INTERVAL);
+            // To list the sockets may take the kernel milliseconds, which the service needs.
+            std::thread::sleep(POLL_INTERVAL.max(begun.elapsed() / 4));
         }
         Ok(())
     }

@@ -10,11 +10,12 @@ mod peers;
 pub mod servers;
 mod thread;
 
-use crate::proc_files::{numbered, tasks_of};
+use crate::proc_files::{numbered, threads_of};
 use model::placement::{RanOn, Side, Whereabouts};
 use model::record::Snapshot;
 use model::unit::Nanos;
 use peers::{Peers, Processes};
+use servers::Listening;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 use thread::Thread;
@@ -39,6 +40,8 @@ pub struct PlacementWatch {
     workload: Workload,
     threads: BTreeMap<(u32, u32), Thread>,
     peers: Peers,
+    /// Whether a peer is a server.
+    servers: BTreeMap<u32, bool>,
     boundaries: u32,
     /// Index of the thread that is read first, so that none is always left out.
     turn: usize,
@@ -53,6 +56,7 @@ impl PlacementWatch {
             workload,
             threads: BTreeMap::new(),
             peers: Peers::default(),
+            servers: BTreeMap::new(),
             boundaries: 0,
             turn: 0,
             walk_took: Duration::ZERO,
@@ -76,22 +80,25 @@ impl PlacementWatch {
             self.peers.look_around(Processes::now(), &members);
         }
         // A server may have a thread for each connection.
-        self.watch_peers();
+        let names: Vec<(u32, String)> = self.peers.known().map(|(process, name)| (process, name.to_owned())).collect();
+        let of_peers = names.iter().flat_map(|(process, name)| {
+            threads_of(*process).map(|(process, id)| (Side::Peer, process, id, Some(name.clone())))
+        });
+        self.watch(of_peers, false);
         let ran = self.read(begun);
         Some(Box::new(Whereabouts { ran: summed(ran), servers: Vec::new() }))
     }
 
-    /// The peers that are servers. Reading that takes a millisecond, so call it after the measurement.
-    pub fn servers(&self) -> Vec<u32> {
-        self.peers
-            .known()
-            .map(|(process, _)| process)
-            .filter(|process| !servers::listens(*process).is_empty() || servers::service_of(*process).is_some())
-            .collect()
+    /// The peers that are servers. Looking at a new one takes milliseconds, so call it after the measurement.
+    pub fn servers(&mut self) -> Vec<u32> {
+        let (mut listening, servers) = (Listening::default(), &mut self.servers);
+        let mut serves = |process| !listening.of(process).is_empty() || servers::service_of(process).is_some();
+        let known = self.peers.known().map(|(process, _)| process);
+        known.filter(|process| *servers.entry(*process).or_insert_with(|| serves(*process))).collect()
     }
 
     /// Notes the servers in the last snapshot.
-    pub fn note_servers(&self, snapshots: &mut [Snapshot]) {
+    pub fn note_servers(&mut self, snapshots: &mut [Snapshot]) {
         if let Some(last) = snapshots.last_mut().and_then(|last| last.whereabouts.as_mut()) {
             last.servers = self.servers();
         }
@@ -105,8 +112,7 @@ impl PlacementWatch {
                 let mut own: Vec<(u32, u32)> = ids.iter().map(|&thread| (us, thread)).collect();
                 // The kernel's workers of our io_uring engines are threads of this process.
                 if looks_around {
-                    let all = numbered(&tasks_of(us)).into_iter();
-                    own.extend(all.filter(|thread| thread::name(us, *thread).starts_with("iou-")).map(|id| (us, id)));
+                    own.extend(threads_of(us).filter(|(_, id)| thread::name(us, *id).starts_with("iou-")));
                 }
                 own
             }
@@ -130,18 +136,6 @@ impl PlacementWatch {
             let new = side == Side::Workload && !before;
             self.threads.extend(Thread::open(side, process, id, name, new).map(|thread| ((process, id), thread)));
         }
-    }
-
-    fn watch_peers(&mut self) {
-        let threads: Vec<(Side, u32, u32, Option<String>)> = self
-            .peers
-            .known()
-            .flat_map(|(process, name)| {
-                let threads = numbered(&tasks_of(process)).into_iter();
-                threads.map(move |thread| (Side::Peer, process, thread, Some(name.to_owned())))
-            })
-            .collect();
-        self.watch(threads.into_iter(), false);
     }
 
     /// Reads as many threads as the time limit allows.
@@ -173,10 +167,7 @@ pub(crate) fn processes() -> Vec<u32> {
 
 /// CPU time of each thread of these processes, by process and thread, in nanoseconds.
 pub fn thread_times(processes: &[u32]) -> BTreeMap<(u32, u32), u64> {
-    let threads = processes.iter().flat_map(|process| {
-        let threads = numbered(&tasks_of(*process)).into_iter();
-        threads.map(move |thread| (*process, thread))
-    });
+    let threads = processes.iter().flat_map(|process| threads_of(*process));
     threads.filter_map(|(process, id)| Some(((process, id), thread::cpu_nanos_of(process, id)?))).collect()
 }
 

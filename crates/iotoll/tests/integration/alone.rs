@@ -209,7 +209,7 @@ fn a_planted_difference_belongs_to_the_own_threads_and_their_function() {
     let folder = Folder::new();
     let words =
         "compare --ioengine=null --rw=read --bs=4k --size=64m --baseline inject_ns=0 --candidate inject_ns=2000";
-    let finding = folder.costed(&format!("{words} --profile --events none --budget 10s"));
+    let finding = folder.costed(&format!("{words} --profile --events none --budget 5s"));
     let cell = &finding["cells"][0];
     match finding["unexplained"].as_str() {
         Some(reason) => skip(reason),
@@ -294,7 +294,7 @@ fn only_explaining_rounds_keep_accounts() {
 /// gso sends there are 64 in a call of another kind.
 #[test]
 fn a_packet_is_divided_between_sender_softirq_and_receiver_and_has_its_calls() {
-    let words = "blast --duration 3s --rounds 6 --method sendto,gso --events syscalls:sendto,net";
+    let words = "blast --duration 1500ms --rounds 5 --method sendto,gso --events syscalls:sendto";
     let finding = Folder::new().costed(words);
     let points = &finding["points"];
     match finding["unexplained"].as_str() {

@@ -12,10 +12,11 @@ use std::sync::OnceLock;
 /// the machine; IOPS and the cost of the whole machine do not.
 const SPIN: &str = "compare --meters thread --quiet --format json --ioengine=spin --size=1m --spin_cycles=20000";
 /// The same, without an end.
-const ENDLESS: &str = "compare --meters thread --quiet --out kept --ioengine=spin --size=1m --spin_cycles=20000 --candidate spin_cycles=30000 \
+const ENDLESS: &str = "compare --meters thread --quiet --out kept --ioengine=null --size=1m --rate_iops=1k --candidate inject_ns=99 \
                        --budget 60s --precision 0.01%";
 /// What measures little: without meters of the machine there are no explaining rounds.
-const SHORT: &str = "compare --meters thread --quiet --format json --budget 1s --ioengine=null --size=1m";
+const SHORT: &str =
+    "compare --meters thread --quiet --format json --budget 1s --ioengine=null --size=1m --rate_iops=1k";
 
 /// A comparison of 500 ns more, in `one`, and one of ten times the cycles, beside it, in `two`: measured once for all tests.
 fn measured() -> &'static Folder {
@@ -135,7 +136,7 @@ fn a_toggle_is_on_only_for_the_candidate_and_then_restored() {
     folder.write("knob", found);
     let knob = folder.name("knob");
     let around = "--candidate-setup 'cat knob >>log; echo >>log' --candidate-cleanup 'echo left >>log'";
-    folder.iotoll(&format!("{SPIN} --budget 2s --out kept --candidate-set file:{knob}=changed {around}")).run().done();
+    folder.iotoll(&format!("{SHORT} --out kept --candidate-set file:{knob}=changed {around}")).run().done();
     assert_eq!(folder.text("knob"), found);
     let log = folder.text("log");
     let entered = log.matches("changed").count();

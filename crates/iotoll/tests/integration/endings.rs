@@ -66,17 +66,17 @@ fn clocks_are_read(_: &Folder, running: &Running) -> bool {
 
 const RUN: &str = "run --name=j --rw=randread --background 200ms";
 const LONG: &str = "--size=1m --runtime=50 --time_based";
-const SPIN: &str =
-    "compare --meters thread --ioengine=spin --size=1m --spin_cycles=20000 --slice 20ms --budget 60s --precision 0.01%";
+const NULL: &str =
+    "compare --meters thread --ioengine=null --size=1m --rate_iops=1k --slice 20ms --budget 60s --precision 0.01%";
 const SET: &str = "--candidate-set file:$PWD/knob=changed";
 const ARMS: &str = "compare --meters thread --budget 60s";
 
-/// In each word, `$RUN`, `$LONG`, `$SPIN`, `$SET` and `$ARMS` stand for the words above.
+/// In each word, `$RUN`, `$LONG`, `$NULL`, `$SET` and `$ARMS` stand for the words above.
 const ENDINGS: [Ending; 23] = [
-    ("$RUN --filename=new --size=8g --fallocate=none", laid_out, &[INT, TERM, KILL], false),
-    ("$RUN --filename=mine --size=8g --fallocate=none", laid_out, &[INT, TERM, KILL], false),
+    ("$RUN --filename=new --size=8g --fallocate=none", laid_out, &[INT, KILL], false),
+    ("$RUN --filename=mine --size=8g --fallocate=none", laid_out, &[TERM, KILL], false),
     ("run --name=j --rw=randread --background 30s --filename=mine", clocks_are_read, &[INT], false),
-    ("$RUN --filename=made $LONG --ioengine=psync", works, &[INT, TERM], true),
+    ("$RUN --filename=made $LONG --ioengine=psync", works, &[INT], true),
     ("$RUN --filename=mine $LONG --ioengine=libaio --iodepth=8", works, &[TERM], true),
     ("$RUN --filename=made $LONG --ioengine=io_uring --iodepth=8", works, &[INT], true),
     ("$RUN --filename=mine $LONG", windows, &[KILL], true),
@@ -84,19 +84,19 @@ const ENDINGS: [Ending; 23] = [
     ("$RUN --filename=mine $LONG --startdelay=50", |_, running| running.has_threads("job j", 1), &[INT], true),
     ("$RUN --filename=mine $LONG --thinktime=50s", |_, running| running.has_threads("job j", 1), &[INT], true),
     ("$RUN --filename=mine $LONG --rate_iops=1", |_, running| running.has_threads("job j", 1), &[INT], true),
-    ("cost --background 200ms --ios 5 -- sleep 8", commanded, &[INT, TERM], true),
+    ("cost --background 200ms --ios 5 -- sleep 8", commanded, &[TERM], true),
     ("cost --background 200ms --ios 5 -- sleep 8", windows, &[KILL], true),
-    ("$SPIN $SET", switched, &[INT, TERM, Signal::QUIT, Signal::HUP, Signal::ABORT, KILL], true),
-    ("$ARMS --precision 0.01% $SET -- dd if=/dev/zero of=/dev/null bs=64k", switched, &[INT, TERM, KILL], true),
+    ("$NULL $SET", switched, &[INT, TERM, Signal::QUIT, Signal::HUP, Signal::ABORT, KILL], true),
+    ("$ARMS --precision 0.01% $SET -- dd if=/dev/zero of=/dev/null bs=64k", switched, &[TERM, KILL], true),
     ("$ARMS --baseline-cmd 'sleep 300' --candidate-cmd 'sleep 301'", commanded, &[INT], false),
     // Some have left the process group, some have no parent either, one has another environment.
     ("$ARMS --baseline-cmd 'sh command' --candidate-cmd 'sh ./command'", ready, &[KILL], false),
     ("$ARMS --baseline-cmd 'env -i sleep 303' --candidate-cmd 'env -i sleep 304'", commanded, &[KILL], false),
-    ("compare services.toml --meters thread", served, &[INT, TERM, Signal::ABORT, KILL], true),
+    ("compare services.toml --meters thread", served, &[INT, Signal::ABORT, KILL], true),
     ("ftq --cpu --duration 50s", recorded, &[INT, KILL], true),
     ("ftq --target mine --rw=read --duration 50s", recorded, &[TERM], true),
     ("ftq -- cat /dev/zero", recorded, &[INT, KILL], true),
-    ("blast --duration 50s --rounds 200", rounds, &[INT, TERM, KILL], true),
+    ("blast --duration 50s --rounds 200", rounds, &[TERM, KILL], true),
 ];
 
 /// A folder with what the measurements need. A service of the experiment ignores SIGTERM, and has a child in a session of its own.
@@ -125,7 +125,7 @@ fn whenever_a_measurement_is_ended_its_results_are_kept_and_nothing_else_is_left
         let before = folder.listing();
         let place = folder.name("");
         let meanings =
-            [("$RUN", RUN), ("$LONG", LONG), ("$SPIN", SPIN), ("$ARMS", ARMS), ("$SET", SET), ("$PWD", &place)];
+            [("$RUN", RUN), ("$LONG", LONG), ("$NULL", NULL), ("$ARMS", ARMS), ("$SET", SET), ("$PWD", &place)];
         let words = meanings.iter().fold(words.to_owned(), |words, (word, meaning)| words.replace(word, meaning));
         let (verb, rest) = words.split_once(' ').unwrap();
         let around = "--setup 'touch entered' --cleanup 'rm entered; touch left'";

@@ -51,7 +51,9 @@ fn refused(point: &Value) -> u64 {
 #[test]
 fn every_method_accounts_for_each_packet() {
     let Some(folder) = may() else { return };
-    let ended = blast(&folder, "--out kept --method own,shared --submitters 1,3 --duration 200ms --rounds 2").done();
+    let ended =
+        blast(&folder, "--meters thread --out kept --method own,shared --submitters 1,3 --duration 200ms --rounds 2")
+            .done();
     let finding = ended.json();
     let methods = "sendto,sendmmsg,gso,io_uring,lock,ring-task,mp-ring,swap-all";
     let found = (finding["schema"].as_str(), finding["method"].as_str(), items(&finding["points"]).count());

@@ -102,7 +102,7 @@ fn what_is_only_read_starts_nothing() {
 /// The exit of a server ends every verb, which says so; and the service may print as much as it likes.
 #[test]
 fn a_server_that_dies_ends_the_measurement() {
-    let dies = "sh -c 'yes talk | head -c 50000000; echo up; sleep 2; echo out of memory; exit 9; : {port}'";
+    let dies = "sh -c 'yes talk | head -c 5000000; echo up; sleep 1; echo out of memory; exit 9; : {port}'";
     let null = "--ioengine=null --size=1g --time_based --runtime=50";
     let verbs = [
         format!("run --background 200ms {null}"),

@@ -123,7 +123,8 @@ fn what_cannot_take_turns_gives_one_line() {
         }
         let folder = Folder::new();
         files.iter().for_each(|(name, text)| folder.write(name, text));
-        ended(&folder, folder.iotoll(&format!("{COMPARE} --aa -- {command}")).start()).refused(code, named);
+        ended(&folder, folder.iotoll(&format!("{COMPARE} --meters thread --aa -- {command}")).start())
+            .refused(code, named);
     });
 }
 

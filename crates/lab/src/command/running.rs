@@ -92,7 +92,7 @@ impl<'a> Running<'a> {
     }
 
     /// Notes which of the processes beside it are servers.
-    pub fn note_servers(&self, snapshots: &mut [Snapshot]) {
+    pub fn note_servers(&mut self, snapshots: &mut [Snapshot]) {
         self.placement_watch.note_servers(snapshots);
     }
 

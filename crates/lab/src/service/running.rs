@@ -157,11 +157,10 @@ impl Running {
 /// Whether a service with this first process has printed a text, or listens by the kernel's tables. iotoll does not connect to find out:
 /// some servers exit after their first client, and a connection to a free local port can connect to itself.
 pub(super) fn is_ready(ready: &Ready, process: u32, output: &Output) -> bool {
-    let listens = |address| listening(process).contains(&address);
     match ready {
         Ready::Says(_) => output.is_wanted(),
-        Ready::Port(port) => listens(Address::Port(*port)),
-        Ready::Socket(path) => listens(Address::Path(path.clone())),
+        Ready::Port(port) => listening(process, &Address::Port(*port)),
+        Ready::Socket(path) => listening(process, &Address::Path(path.clone())),
     }
 }
 

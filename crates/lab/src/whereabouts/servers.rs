@@ -2,8 +2,10 @@
 //! descriptors which sockets it has.
 
 use crate::proc_files::sockets_of;
-use std::fs;
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
 
 /// `st` of a listening TCP socket (include/net/tcp_states.h).
 const TCP_LISTEN: &str = "0A";
@@ -19,32 +21,41 @@ pub enum Address {
     Path(String),
 }
 
-/// Addresses on which any process listens, in the network namespace of this process.
-pub(crate) fn listening(process: u32) -> Vec<Address> {
-    let of = |proc: &Path| table(proc).into_iter().map(|(address, _)| address).collect::<Vec<_>>();
-    match of(&Path::new("/proc").join(process.to_string())) {
-        // Those of another user's process cannot be read.
-        none if none.is_empty() => of(Path::new("/proc/self")),
-        some => some,
+/// Whether any process listens at an address, in the network namespace of this process.
+pub(crate) fn listening(process: u32, address: &Address) -> bool {
+    let of = Path::new("/proc").join(process.to_string());
+    // Those of a process that has ended cannot be read.
+    let proc = if of.join("net/unix").exists() { &of } else { Path::new("/proc/self") };
+    table(proc, matches!(address, Address::Port(_))).iter().any(|(one, _)| one == address)
+}
+
+/// The sockets that listen, by the network namespace that they are in: the kernel takes milliseconds to list them.
+#[derive(Default)]
+pub(crate) struct Listening(BTreeMap<PathBuf, Vec<(Address, u64)>>);
+
+impl Listening {
+    /// Where a process listens; empty if its descriptors cannot be read.
+    pub fn of(&mut self, process: u32) -> Vec<Address> {
+        let (proc, own) = (Path::new("/proc").join(process.to_string()), sockets_of(process));
+        let Ok(namespace) = fs::read_link(proc.join("ns/net")) else { return Vec::new() };
+        let all = || [true, false].into_iter().flat_map(|ports| table(&proc, ports)).collect();
+        let table = if own.is_empty() { &Vec::new() } else { self.0.entry(namespace).or_insert_with(all) };
+        table.iter().filter(|(_, inode)| own.contains(inode)).map(|(address, _)| address.clone()).collect()
     }
 }
 
-/// Where a process listens; empty if its descriptors cannot be read.
-pub(crate) fn listens(process: u32) -> Vec<Address> {
-    let proc = Path::new("/proc").join(process.to_string());
-    let own = sockets_of(process);
-    if own.is_empty() {
-        return Vec::new();
+/// Each TCP port or Unix socket that listens in a process's network, with the number of the socket.
+fn table(proc: &Path, ports: bool) -> Vec<(Address, u64)> {
+    let lines = |name| {
+        let file = File::open(proc.join("net").join(name)).into_iter();
+        file.flat_map(|file| BufReader::new(file).lines().map_while(Result::ok))
+    };
+    if !ports {
+        return lines("unix").filter_map(|line| listening_path(&line)).collect();
     }
-    table(&proc).into_iter().filter(|(_, inode)| own.contains(inode)).map(|(address, _)| address).collect()
-}
-
-/// Each socket that listens in a process's network, with its number.
-fn table(proc: &Path) -> Vec<(Address, u64)> {
-    let table = |name: &str| fs::read_to_string(proc.join("net").join(name)).unwrap_or_default();
-    let (tcp, tcp6, unix) = (table("tcp"), table("tcp6"), table("unix"));
-    let ports = tcp.lines().chain(tcp6.lines()).filter_map(listening_port);
-    ports.chain(unix.lines().filter_map(listening_path)).collect()
+    // Those that listen come first: the kernel does not look for connections.
+    let listening = |name| lines(name).skip(1).map_while(|line| listening_port(&line));
+    listening("tcp").chain(listening("tcp6")).collect()
 }
 
 /// A line of /proc/net/tcp: sl local_address rem_address st queues timer retransmits uid timeout inode.
@@ -100,7 +111,7 @@ mod tests {
         let path = folder.path().join("a socket");
         let _unix = std::os::unix::net::UnixListener::bind(&path).unwrap();
         let client = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
-        let found = listens(std::process::id());
+        let found = Listening::default().of(std::process::id());
         assert!(found.contains(&Address::Port(port)), "{found:?}");
         assert!(found.contains(&Address::Path(path.to_str().unwrap().to_owned())), "{found:?}");
         let of_client = Address::Port(client.local_addr().unwrap().port());

@@ -11,7 +11,7 @@ use lab::guardian::Guardian;
 use lab::guardian::processes::Processes;
 use lab::placing::pinned;
 use lab::probe::{ProbeSet, WorkerTask};
-use lab::proc_files::{children_of, numbered, pid, tasks_of};
+use lab::proc_files::{children_of, pid, threads_of};
 use lab::shell::our_stderr;
 use model::plan::Access;
 use model::probe::{Descriptor, Field, Kind, Place, Probe, Scope};
@@ -227,8 +227,7 @@ impl Children {
     fn look(&mut self) {
         let mut parents = vec![self.process];
         while let Some(parent) = parents.pop() {
-            let threads = numbered(&tasks_of(parent)).into_iter();
-            for child in threads.flat_map(|thread| children_of(parent, thread)) {
+            for child in threads_of(parent).flat_map(|(_, thread)| children_of(parent, thread)) {
                 parents.push(child);
                 if self.known.insert(child)
                     && let Ok(io) = ProbeSet::open(&[of_task(&format!("/proc/{child}"), self.access)])
