@@ -168,9 +168,9 @@ pub fn blast(arguments: &BlastArguments, words: &[String]) -> anyhow::Result<Exi
             ..Settings::default()
         },
         after_failure: &|_| Some("; the rounds before are kept"),
-        ..Measurement::growing("blast", &plan, &work)
+        ..Measurement::growing("blast", &plan)
     };
-    measure(blast, asked)
+    measure(blast, asked, |settings, created, observer| work.measure(settings, created, observer))
 }
 
 fn plan(arguments: &BlastArguments, target: Option<&Target>) -> BlastPlan {

@@ -157,9 +157,9 @@ pub fn compare(arguments: &CompareArguments, words: &[String]) -> anyhow::Result
         settings: arguments.observed.settings(),
         last_signal: None,
         after_failure: &|_| Some(""),
-        ..Measurement::growing("compare", &experiment, &work)
+        ..Measurement::growing("compare", &experiment)
     };
-    measure::measure(comparison, asked)
+    measure::measure(comparison, asked, |settings, created, observer| work.measure(settings, created, observer))
 }
 
 /// `iotoll worker`; a comparison starts it itself.

@@ -10,7 +10,7 @@ use model::placement::Place;
 use model::record::{Exit, Outcome, Record, Source};
 use std::process::ExitCode;
 use std::str::FromStr;
-use verbs::Format;
+use verbs::{Format, cost};
 
 /// `iotoll cost`.
 #[derive(Args, Clone, Debug)]
@@ -72,9 +72,9 @@ pub fn cost(arguments: &CostArguments, words: &[String]) -> anyhow::Result<ExitC
         last_signal: Some(3),
         did_nothing: &|record| did_nothing(record, &plan).filter(|_| for_people),
         exit_code: &failed,
-        ..Measurement::whole(name, &source, measuring, &plan)
+        ..Measurement::whole(name, &source, measuring)
     };
-    measure(cost, asked)
+    measure(cost, asked, |settings, created, observer| cost::measure::command(&plan, &settings, created, observer))
 }
 
 /// Why there is no cost, if a program that reports its I/O failed before it did any.

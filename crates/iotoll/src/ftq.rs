@@ -120,9 +120,9 @@ pub fn ftq(arguments: &FtqArguments, words: &[String]) -> anyhow::Result<ExitCod
         after_failure: &|record: &FtqRecord| {
             Some(if record.chunks.is_empty() { "; no reading is kept" } else { "; the series is kept up to there" })
         },
-        ..Measurement::growing("ftq", &plan, &work)
+        ..Measurement::growing("ftq", &plan)
     };
-    measure(ftq, asked)
+    measure(ftq, asked, |settings, created, observer| work.measure(settings, created, observer))
 }
 
 fn plan(arguments: &FtqArguments, services: &Services) -> anyhow::Result<FtqPlan> {

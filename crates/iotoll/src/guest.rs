@@ -14,6 +14,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
+use verbs::guest::GuestPlan;
 use verbs::guest::draft::{Draft, JobDraft};
 use verbs::guest::measure::Guests;
 use verbs::guest::measure::cache::{Cache, Part};
@@ -21,7 +22,6 @@ use verbs::guest::measure::kernel::installed_images;
 use verbs::guest::measure::stack::{self, stacks};
 use verbs::guest::measure::tool::Care;
 use verbs::guest::plan::MODULE;
-use verbs::guest::{GuestPlan, GuestRecord};
 
 /// What to do with guests.
 #[derive(Clone, Debug, Subcommand)]
@@ -115,9 +115,9 @@ fn measured(arguments: &GuestRunArguments, words: &[String]) -> anyhow::Result<E
     let work = Guests { plan: &plan, timeout, fresh: arguments.fresh };
     let guests = Measurement {
         shown_plan: if arguments.parse_only { Some(&plan) } else { None },
-        ..Measurement::<GuestRecord>::growing("guest", &plan, &work)
+        ..Measurement::growing("guest", &plan)
     };
-    measure(guests, asked)
+    measure(guests, asked, |settings, created, observer| work.measure(settings, created, observer))
 }
 
 fn plan(arguments: &GuestRunArguments, inputs: &Inputs) -> anyhow::Result<GuestPlan> {

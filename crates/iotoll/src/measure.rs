@@ -27,8 +27,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Weak};
 use std::time::{SystemTime, UNIX_EPOCH};
+use verbs::Finding;
 use verbs::format::PAGE;
-use verbs::{Finding, Measure};
 
 /// What differs between the verbs that measure.
 pub struct Measurement<'a, R: Recorded> {
@@ -36,7 +36,6 @@ pub struct Measurement<'a, R: Recorded> {
     pub name: &'a str,
     /// What limits are of, and what an earlier record must fit.
     pub plan: &'a R::Plan,
-    pub work: &'a dyn Measure<R>,
     /// The plan, if it is to be shown instead of measured.
     pub shown_plan: Option<&'a dyn Finding>,
     /// What is read beside the workload, and where it runs.
@@ -66,11 +65,10 @@ type WriteBeside<R> = dyn Fn(&Path, &R, &<R as Recorded>::Finding) -> anyhow::Re
 
 impl<'a, R: Recorded> Measurement<'a, R> {
     /// A measurement whose record grows on disk.
-    pub fn growing(name: &'a str, plan: &'a R::Plan, work: &'a dyn Measure<R>) -> Self {
+    pub fn growing(name: &'a str, plan: &'a R::Plan) -> Self {
         Self {
             name,
             plan,
-            work,
             shown_plan: None,
             settings: Settings::default(),
             fio: None,
@@ -88,13 +86,13 @@ impl<'a, R: Recorded> Measurement<'a, R> {
 
 impl<'a> Measurement<'a, Record> {
     /// The measurement of a cost, whose record is saved when it is complete.
-    pub fn whole(name: &'a str, plan: &'a Source, measuring: &Measuring, work: &'a dyn Measure<Record>) -> Self {
+    pub fn whole(name: &'a str, plan: &'a Source, measuring: &Measuring) -> Self {
         Self {
             settings: measuring.settings(),
             grows: false,
             save: &|record, saving| saving.save(record),
             write_beside: &|folder, _, finding| write_profile(folder, finding),
-            ..Self::growing(name, plan, work)
+            ..Self::growing(name, plan)
         }
     }
 }
@@ -132,14 +130,16 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Measures, saves the record, studies it and prints the finding.
+/// Measures by `work`, saves the record, studies it and prints the finding. Files that are made for it are noted in `Created`, and kept when it
+/// ends well. What fails after the first reading is in the record, with everything measured before.
 ///
 /// # Errors
 /// When something does not fit, or nothing was measured.
-pub fn measure<R>(verb: Measurement<R>, asked: Asked) -> anyhow::Result<ExitCode>
-where
-    R: Recorded<Finding: Finding>,
-{
+pub fn measure<R: Recorded<Finding: Finding>>(
+    verb: Measurement<R>,
+    asked: Asked,
+    work: impl FnOnce(Settings, &Created, lab::progress::Observer) -> lab::Result<R>,
+) -> anyhow::Result<ExitCode> {
     let Asked { words, output, earlier, services, around, inputs } = asked;
     let limits = limits::<R>(&earlier, verb.plan)?;
     if let Some(plan) = verb.shown_plan {
@@ -169,7 +169,7 @@ where
         move || undo(&created, || saving.iter().for_each(Saving::abandon))
     });
     let line = ProgressLine::new(output.quiet);
-    let outcome = verb.work.measure(settings, &created, &mut |progress| line.show(&progress));
+    let outcome = work(settings, &created, &mut |progress| line.show(&progress));
     // Before the signal handler is dropped: removing large files takes a while.
     created.undo();
     drop(created);
@@ -182,7 +182,8 @@ where
     }
     // First of all, so that no study that fails can lose it.
     let saved = (verb.save)(&record, &saving).map(|()| saving.folder());
-    let finding = record.judged(stored.as_ref(), &limits);
+    let mut finding = record.study(stored.as_ref());
+    finding.as_mut().limits = record.judged(&finding, stored.as_ref(), &limits);
     conclude(&verb, &record, &finding, saved, &results, output)?;
     Ok((verb.exit_code)(&record, &interruption).unwrap_or_else(|| failure::of_finding(finding.as_ref())))
 }

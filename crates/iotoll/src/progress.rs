@@ -5,6 +5,7 @@ use crate::arguments::is_dumb;
 use crate::standard_error;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use lab::progress::Progress;
+use report::number::{COUNT, with_unit};
 use std::cell::Cell;
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -101,14 +102,11 @@ fn describe(progress: &Progress) -> String {
         }
         Progress::Running { number, count, elapsed, total, iops } => {
             let which = if *count > 1 { format!("{} of {count}: ", number + 1) } else { String::new() };
-            let rate = iops
-                .as_ref()
-                .map(|iops| format!(", {} IOPS", report::number::with_unit(report::number::COUNT, *iops)))
-                .unwrap_or_default();
+            let rate = iops.map(|iops| format!(", {} IOPS", with_unit(COUNT, iops))).unwrap_or_default();
             format!("measuring {which}{}{rate}", of(*elapsed, *total))
         }
         Progress::Packets { rounds, of, point, delivered_per_second } => {
-            let rate = report::number::with_unit(report::number::COUNT, *delivered_per_second);
+            let rate = with_unit(COUNT, *delivered_per_second);
             format!("round {} of {of}: {point}, {rate} packets/s delivered", rounds + 1)
         }
         Progress::Explaining { rounds, elapsed, of: time } => {

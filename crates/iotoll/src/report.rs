@@ -75,7 +75,9 @@ fn show<R: Recorded<Finding: Finding>>(path: &Path, arguments: &ReportArguments)
     let limits = measure::limits::<R>(&arguments.earlier, record.plan())?;
     let stored = measure::stored(arguments.earlier.stored.as_deref(), record.plan())?;
     let is_judged = !limits.is_empty();
-    let finding = record.judged(stored.as_ref(), if is_judged { &limits } else { &record.envelope().typed.limits });
+    let mut finding = record.study(stored.as_ref());
+    let limits = if is_judged { &limits } else { &record.envelope().typed.limits };
+    finding.as_mut().limits = record.judged(&finding, stored.as_ref(), limits);
     let format = arguments.shown.format;
     if format.is_of_fio() && finding.own_run().is_none() {
         return Err(bad(format!("--format {}: {}: {ONLY_RUNS}", format.name(), path.display())));

@@ -73,9 +73,8 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
     let source = Source::Run(plan.clone());
     let work = Jobs { plan: &plan, replays };
     let shown_plan: Option<&dyn Finding> = if arguments.choices.parse_only { Some(&plan) } else { None };
-    let run =
-        Measurement { shown_plan, fio: Some(&arguments.fio), ..Measurement::whole(&name, &source, measuring, &work) };
-    measure(run, asked)
+    let run = Measurement { shown_plan, fio: Some(&arguments.fio), ..Measurement::whole(&name, &source, measuring) };
+    measure(run, asked, |settings, created, observer| work.measure(settings, created, observer))
 }
 
 fn plan(arguments: &RunArguments, services: &Services, inputs: &Inputs) -> anyhow::Result<Plan> {

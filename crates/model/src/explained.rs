@@ -15,7 +15,7 @@ pub use functions::{StackChange, SymbolChange};
 use crate::events::{EventFinding, Events};
 use crate::experiment::{Metric, WorkCounter};
 use crate::record::{Host, IoInterval, Snapshot};
-use crate::slice::{Choice, MeasuredSlices, RoundRecord, Rounds, SliceReading, SliceRecord, is_uncounted};
+use crate::slice::{Choice, MeasuredSlices, RoundRecord, Rounds, SliceReading, SliceRecord};
 use crate::stats::evidence::arms;
 use crate::stats::{Estimate, Neighbours, Pair, PairedRound, confidence_of_each, difference, ratio_of_sums};
 use crate::study::work::io_seconds;
@@ -148,7 +148,7 @@ impl ExplainingRounds<'_> {
 
 /// A round with the slices that such a meter read. One whose I/Os could not be read counts neither with what was read nor with its I/Os.
 fn with_slices(round: &RoundRecord, was_read: impl Fn(&SliceRecord) -> bool) -> RoundRecord {
-    let counts = |slice: &&SliceRecord| was_read(slice) && !is_uncounted(slice);
+    let counts = |slice: &&SliceRecord| was_read(slice) && !slice.reading.is_uncounted();
     let only = |slices: &[SliceRecord]| slices.iter().filter(counts).cloned().collect();
     RoundRecord { slices: only(&round.slices), starts: only(&round.starts), ..round.clone() }
 }

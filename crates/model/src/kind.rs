@@ -190,12 +190,9 @@ pub trait Recorded: Sized {
     /// Computes all numbers, compared with an earlier record if there is one.
     fn study(&self, stored: Option<&Stored<Self>>) -> Self::Finding;
 
-    /// The same, and judges these limits.
-    fn judged(&self, stored: Option<&Stored<Self>>, limits: &[Limit]) -> Self::Finding {
-        let mut finding = self.study(stored);
-        let then = stored.map(|stored| &stored.record);
-        finding.as_mut().limits = limit::judge(limits, |metric| self.at_places(&finding, then, metric));
-        finding
+    /// What these limits say of `finding`, its study beside an earlier record.
+    fn judged(&self, finding: &Self::Finding, then: Option<&Stored<Self>>, limits: &[Limit]) -> Vec<LimitFinding> {
+        limit::judge(limits, |metric| self.at_places(finding, then.map(|then| &then.record), metric))
     }
 
     /// What a limit on this metric is judged by: its values and changes in `finding`, the study of this record beside an earlier one.

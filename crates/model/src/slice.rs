@@ -5,7 +5,7 @@ pub mod command;
 mod execution;
 pub(crate) mod rounds;
 
-pub use command::{bytes_of_a_message, counts, is_uncounted};
+pub use command::{bytes_of_a_message, counts};
 pub use rounds::{CaseLoad, Choice, Measured, MeasuredSlices, Round, Rounds, SliceCost, why_unmetered};
 
 use crate::group_limit::LimitWindow;
@@ -120,6 +120,11 @@ impl SliceReading {
     pub fn pairs(&self) -> impl Iterator<Item = (&Snapshot, &Snapshot)> {
         let windows = if let Self::Execution(execution) = self { Some(execution.stretch.pairs()) } else { None };
         self.ends().into_iter().chain(windows.into_iter().flatten())
+    }
+
+    /// Whether the counter of a command could not be read at an end of its slice, which then is left out.
+    pub fn is_uncounted(&self) -> bool {
+        matches!(self, Self::Command { first, last, .. } if first.count.and(last.count).is_none())
     }
 
     /// The time of I/O of an execution, if it is a part of it.

@@ -115,6 +115,26 @@ impl Sentence {
     }
 }
 
+/// A number and its unit, which must not be split at a line end.
+pub fn tied(text: &str) -> String {
+    text.replace(' ', "\u{a0}")
+}
+
+/// `text` with every number tied to its unit.
+pub fn units_tied(text: &str) -> String {
+    const UNITS: [&str; 10] = ["%", "s", "ms", "µs", "ns", "GHz", "MHz", "KiB", "GiB", "CPUs"];
+    let mut words = text.split(' ').peekable();
+    let mut whole = String::with_capacity(text.len());
+    while let Some(word) = words.next() {
+        whole.push_str(word);
+        let Some(next) = words.peek() else { break };
+        let unit = next.trim_end_matches([',', '.', ';', ':', ')']);
+        let number = word.ends_with(|letter: char| letter.is_ascii_digit());
+        whole.push(if number && UNITS.contains(&unit) { '\u{a0}' } else { ' ' });
+    }
+    whole
+}
+
 /// A label with a text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fact {

@@ -1,30 +1,10 @@
-//! Pieces of text: numbers tied to their units, commands quoted for a shell, dates.
+//! Pieces of text: parts of sentences, dates, short names.
 
 use model::finding::PhaseFinding;
 use std::time::{Duration, UNIX_EPOCH};
 
 /// The first second of the year 10000, which does not fit into a date with four digits.
 const LAST_SECOND: f64 = 253_402_300_800.0;
-
-/// A number and its unit, which must not be split at a line end.
-pub fn tied(text: &str) -> String {
-    text.replace(' ', "\u{a0}")
-}
-
-/// `text` with every number tied to its unit.
-pub fn units_tied(text: &str) -> String {
-    const UNITS: [&str; 10] = ["%", "s", "ms", "µs", "ns", "GHz", "MHz", "KiB", "GiB", "CPUs"];
-    let mut words = text.split(' ').peekable();
-    let mut whole = String::with_capacity(text.len());
-    while let Some(word) = words.next() {
-        whole.push_str(word);
-        let Some(next) = words.peek() else { break };
-        let unit = next.trim_end_matches([',', '.', ';', ':', ')']);
-        let number = word.ends_with(|letter: char| letter.is_ascii_digit());
-        whole.push(if number && UNITS.contains(&unit) { '\u{a0}' } else { ' ' });
-    }
-    whole
-}
 
 /// A text up to the end of its first sentence.
 pub fn first_sentence(text: &str) -> &str {
@@ -86,10 +66,5 @@ mod tests {
     fn details_in_parentheses_are_left_out() {
         assert_eq!(without_parentheses("others (cc1, (sd-pam)) used 3 % (of all); (x)"), "others used 3 %;");
         assert_eq!(first_sentence("It is 1.5 %. So."), "It is 1.5 %.");
-    }
-
-    #[test]
-    fn units_in_a_sentence_are_tied() {
-        assert_eq!(units_tied("±2 % in 10 s, or 3 things"), "±2\u{a0}% in 10\u{a0}s, or 3 things");
     }
 }

@@ -440,7 +440,7 @@ impl Ink {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::phrase::tied;
+    use crate::document::{tied, units_tied};
     use proptest::prelude::*;
 
     #[test]
@@ -448,6 +448,7 @@ mod tests {
         let page = Page::mail(60);
         let text = format!("{} costs {}", "x".repeat(45), tied("6.91 kcycles"));
         assert_eq!(page.wrap("  ", &text), format!("  {} costs\n  6.91 kcycles", "x".repeat(45)));
+        assert_eq!(units_tied("±2 % in 10 s, or 3 things"), "±2\u{a0}% in 10\u{a0}s, or 3 things");
     }
 
     #[test]

@@ -161,7 +161,7 @@ pub fn observe<R: Recorded>(path: String, record: &R) -> Observation {
             },
         })
         .collect();
-    let finding = record.judged(None, &limits);
+    let finding = record.study(None);
     let (machine, head) = (record.machine(), finding.as_ref());
     Observation {
         path,
@@ -170,7 +170,7 @@ pub fn observe<R: Recorded>(path: String, record: &R) -> Observation {
         canaries: machine.canaries.into_iter().cloned().collect(),
         envelope: record.envelope().clone(),
         has_completed: head.outcome == Outcome::Completed,
-        readings: head.limits.clone(),
+        readings: record.judged(&finding, None, &limits),
     }
 }
 

@@ -1,6 +1,14 @@
 //! What iotoll measures, a folder for each verb: its plan, its record, how it is measured, its study and its page. No verb knows another;
 //! what they share is in the crates below, and in [`pages`].
 
+/// For tests: a macro with every kind whose findings are made up in its `page/fixture.rs`.
+#[cfg(test)]
+macro_rules! fixtures {
+    ($of:ident) => {
+        $of! { cost compare guest ftq blast }
+    };
+}
+
 pub mod blast;
 pub mod compare;
 pub mod cost;
@@ -17,20 +25,7 @@ mod experiments;
 #[cfg(test)]
 mod hostile;
 
-use lab::created::Created;
-use lab::progress::Observer;
-use lab::session::Settings;
-
 pub use format::{Finding, Format};
-
-/// How a verb measures; what implements it says what, besides what is the same for every verb.
-pub trait Measure<R> {
-    /// Measures. Files that are made for it are noted in `created`, and kept when it ends well.
-    ///
-    /// # Errors
-    /// When nothing could be measured. What fails later is in the record, with everything measured before.
-    fn measure(&self, settings: Settings, created: &Created, observer: Observer) -> lab::Result<R>;
-}
 
 /// Every kind of record: `$of::<R>()` for each.
 #[macro_export]

@@ -1,8 +1,6 @@
 //! Engines without I/O. At a depth of several, they show the overhead floor of a queue.
 
-use super::OpenEngine;
-use super::traits::Immediate;
-use super::traits::Perform;
+use super::{Immediate, OpenEngine, Perform};
 use crate::worker_pool::JobCopy;
 use crate::workload::request_source::Request;
 use lab::error::Result;

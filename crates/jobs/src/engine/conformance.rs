@@ -128,10 +128,12 @@ fn ways_of_asking_the_kernel_do_the_same_ios() {
         // What was just written is in the page cache.
         CallPlan { nowait: true, ..CallPlan::default() },
     ];
-    for calls in ways {
+    let polled = CallPlan { polled: true, nowait: true, ..CallPlan::default() };
+    let of_ring = ways.map(|calls| (EngineKind::IoUring, calls));
+    for (engine, calls) in of_ring.into_iter().chain([(EngineKind::Pvsync2, polled)]) {
         let directory = tempfile::tempdir_in(".").unwrap();
-        run(&job(EngineKind::IoUring, directory.path(), Access::Write)).unwrap();
-        let mut plan = JobPlan { calls, ..job(EngineKind::IoUring, directory.path(), Access::Read) };
+        run(&job(engine, directory.path(), Access::Write)).unwrap();
+        let mut plan = JobPlan { calls, ..job(engine, directory.path(), Access::Read) };
         plan.files.invalidate = Some(false);
         let worker = run(&plan).unwrap();
         assert_eq!(worker.tally.kinds[0].latency.total(), BLOCKS, "{calls:?}");

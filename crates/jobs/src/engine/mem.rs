@@ -1,8 +1,7 @@
 //! Copies between the job's buffer and memory that stands for a device, as a driver of storage class memory does.
 //! Each copy of a job has its own memory. The counter of I/Os in flight may be one for all, as that of an inode is.
 
-use super::traits::Perform;
-use super::{OpenEngine, nbd, noisy_slots};
+use super::{OpenEngine, Perform, nbd, noisy_slots};
 use crate::worker_pool::JobCopy;
 use crate::workload::request_source::{Kind, Request};
 use ::nbd::client::Account;

@@ -2,9 +2,8 @@
 
 mod connections;
 
-use super::traits::{Queue, Stages, Sync};
 use super::worker::Control;
-use super::{OpenEngine, slot_bytes};
+use super::{OpenEngine, Queue, Stages, Sync, slot_bytes};
 use crate::worker_pool::JobCopy;
 use crate::workload::payload::fill_once;
 use crate::workload::request_source::{Kind, Request};

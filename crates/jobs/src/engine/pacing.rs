@@ -1,6 +1,6 @@
 //! What slows a job down on purpose: rates, pauses, syncs.
 
-use super::traits::Sync;
+use super::Sync;
 use crate::workload::ROOM_AT_FIRST;
 use crate::workload::replay::{self, Replay};
 use crate::workload::request_source::{Kind, Request};

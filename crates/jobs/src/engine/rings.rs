@@ -1,13 +1,11 @@
 //! Engines on the asynchronous rings of the kernel: libaio, and io_uring, which has one ring per job, with registered buffers, files and
 //! ring descriptor unless the job disables them.
 
-use super::traits::{Queue, Stages, Sync};
-use super::{OpenEngine, Trims, noisy_slots, open_files, sync_file};
+use super::{OpenEngine, Queue, Stages, Sync, Trims, flags, noisy_slots, open_files, sync_file};
 use crate::worker_pool::JobCopy;
 use crate::workload::request_source::{Kind, Request};
 use lab::error::{Error, Result};
 use model::plan::JobPlan;
-use rustix::io::ReadWriteFlags;
 use std::io;
 use sys::aio::AioContext;
 use sys::ring_slots::{Ring, Transfer, Way};
@@ -15,8 +13,6 @@ use sys::uring::{Asking, BlockRing};
 
 /// Most buffers that the kernel registers with a ring; the ring itself may have twice as many entries.
 const MOST_BUFFERS: u32 = 16_384;
-/// RWF_DONTCACHE of linux/fs.h (6.14).
-const DONTCACHE: ReadWriteFlags = ReadWriteFlags::from_bits_retain(0x80);
 
 pub(super) fn libaio(copy: &JobCopy) -> Result<OpenEngine> {
     let (plan, depth) = (copy.plan, copy.plan.depth.in_flight);
@@ -40,16 +36,13 @@ pub(super) fn io_uring(copy: &JobCopy) -> Result<OpenEngine> {
 
 fn asking(plan: &JobPlan) -> Asking {
     let calls = plan.calls;
-    let mut flags = ReadWriteFlags::empty();
-    flags.set(ReadWriteFlags::NOWAIT, calls.nowait);
-    flags.set(DONTCACHE, calls.uncached);
     Asking {
         registered_buffers: calls.fixed_buffers.unwrap_or(true),
         registered_files: calls.registered_files.unwrap_or(true),
         polled: calls.polled,
         submission_thread: calls.submission_thread,
         force_async: calls.force_async,
-        flags: flags.bits().cast_signed(),
+        flags: flags(plan).bits().cast_signed(),
     }
 }
 

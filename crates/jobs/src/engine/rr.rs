@@ -1,8 +1,7 @@
 //! Requests and responses with an echo server: an I/O sends a block and receives as many bytes. Over UDP, TCP and Unix
 //! sockets; with a connection for all exchanges, or one for each.
 
-use super::traits::{Queue, Stages, Sync};
-use super::{OpenEngine, noisy_slots};
+use super::{OpenEngine, Queue, Stages, Sync, noisy_slots};
 use crate::echo::resolved;
 use crate::worker_pool::JobCopy;
 use crate::workload::request_source::Request;

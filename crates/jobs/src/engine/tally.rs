@@ -1,6 +1,6 @@
 //! The results of a job's I/O: written only by its worker while it runs, read by other threads at boundaries.
 
-use super::traits::Stages;
+use super::Stages;
 use crate::workload::request_source::Kind;
 use model::histogram::Histogram;
 use model::record::StageLatencies;

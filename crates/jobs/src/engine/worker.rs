@@ -10,7 +10,7 @@ mod observed;
 pub use super::control::{Control, STOP_SIGNAL};
 use super::pacing::Pacing;
 use super::tally::{LiveCounters, Tally};
-use super::traits::{Immediate, Perform, Queue};
+use super::{Immediate, Perform, Queue};
 use crate::io_log::IoLog;
 use crate::thread_usage;
 use crate::workload::payload::Payload;

@@ -48,7 +48,6 @@ mod logs;
 mod path_plan;
 
 use super::options::Takes;
-use super::value::{Wrong, nearest};
 use crate::unit::{Bytes, Nanos};
 use crate::warning::Warning;
 use serde::{Deserialize, Serialize};
@@ -69,16 +68,6 @@ pub use path_plan::{
 pub trait Choice: Copy {
     /// The words and their values.
     fn words() -> Vec<(&'static str, Self)>;
-}
-
-/// The value of the word `text`.
-pub fn choice<T: Choice>(text: &str) -> Result<T, Wrong> {
-    let words = T::words();
-    if let Some((_, meaning)) = words.iter().find(|(word, _)| *word == text) {
-        return Ok(*meaning);
-    }
-    let suggestion = nearest(text, words.iter().map(|(word, _)| *word)).map(str::to_owned);
-    Err(Wrong { suggestion, ..Wrong::because(text, "is not supported") })
 }
 
 /// The first word for `value`.
@@ -503,6 +492,7 @@ impl JobPlan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::options::choice;
 
     fn job(option: &str) -> JobPlan {
         let text = format!("[a]\nfilename=x\n{option}\n");

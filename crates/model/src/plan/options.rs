@@ -19,7 +19,7 @@ use super::parse::{Draft, Start};
 use super::value::TimeUnit::{Microseconds, Seconds};
 use super::value::{
     self, BLOCK, Effect, LARGEST_BLOCK, LARGEST_CPU, LARGEST_FILE, Short, TimeUnit, Wrong, blocks, count_in, cpus,
-    distribution, each_direction, file_names, name_format, percentages, percentiles, range, split, typed,
+    distribution, each_direction, file_names, name_format, nearest, percentages, percentiles, range, split, typed,
 };
 use crate::unit::{Bytes, Nanos};
 use fio_names::engine;
@@ -474,6 +474,16 @@ macro_rules! word_of {
 }
 
 use {field, field_not, parsed, word_of};
+
+/// The value of the word `text`.
+pub fn choice<T: Choice>(text: &str) -> Result<T, Wrong> {
+    let words = T::words();
+    if let Some((_, meaning)) = words.iter().find(|(word, _)| *word == text) {
+        return Ok(*meaning);
+    }
+    let suggestion = nearest(text, words.iter().map(|(word, _)| *word)).map(str::to_owned);
+    Err(Wrong { suggestion, ..Wrong::because(text, "is not supported") })
+}
 
 /// The words of the type of a field.
 fn words_of<T: Choice>(_: fn(&JobPlan) -> &T) -> String {

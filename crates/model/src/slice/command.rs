@@ -3,7 +3,7 @@
 //! A counter shows how the work of a command was spread over its slices. If the command reports its own total of a round,
 //! that is the truth, and the counts are scaled to it; otherwise a count stands for itself.
 
-use super::{CommandReading, CommandTotal, SliceReading, SliceRecord};
+use super::{CommandReading, CommandTotal};
 use crate::experiment::WorkCounter;
 use crate::experiment::work_counter::{self, Counted};
 use crate::record::Done;
@@ -84,11 +84,6 @@ pub fn bytes_of_a_message(first: &CommandReading, last: &CommandReading) -> Opti
     let (before, after) = first.calls.zip(last.calls).or(first.segments.zip(last.segments))?;
     let messages = after.saturating_sub(before);
     (messages > 0).then_some(counts(first, last)? / messages as f64)
-}
-
-/// Whether the counter of a command could not be read at an end of its slice, which then is left out.
-pub fn is_uncounted(slice: &SliceRecord) -> bool {
-    matches!(&slice.reading, SliceReading::Command { first, last, .. } if counts(first, last).is_none())
 }
 
 /// CPU time of the command's processes between two readings, in nanoseconds; `None` if a process ended in between, because

@@ -2,7 +2,7 @@
 //!
 //! The sums grow while the experiment is measured, because it ends when it is precise enough.
 
-use super::command::{self, CommandScale, Commands, is_uncounted};
+use super::command::{self, CommandScale, Commands};
 use super::{RoundRecord, SliceReading, SliceRecord, execution};
 use crate::experiment::metric::Term;
 use crate::experiment::{Metric, WorkCounter};
@@ -354,7 +354,7 @@ impl MeasuredSlices {
         let meter = self.rounds.meter;
         let commands = Commands { counter: self.counter.as_ref(), totals: &round.commands };
         let by_case = SliceReadings::by_case(&round.slices, commands, meter, &self.rounds.context);
-        for slice in round.slices.iter().filter(|slice| !is_uncounted(slice)) {
+        for slice in round.slices.iter().filter(|slice| !slice.reading.is_uncounted()) {
             let by_case = by_case.get(&slice.case).copied().unwrap_or_else(|| self.unknown_readings());
             let read = measured(slice, meter, &by_case);
             let (stolen, watched) = stolen(slice, by_case.context.cpus as f64);

@@ -327,7 +327,8 @@ fn a_cost_below_the_threads_own_is_a_caveat() {
         let mut record = record(vec![stretch(quiet(10, NOTHING))], vec![execution]);
         record.host.steal_in_task_clocks = Some(steal_in_task_clocks);
         let limit = Limit::parse("cycles_per_io > 1M", &Metric::quantities()).unwrap();
-        let finding = record.judged(None, &[limit]);
+        let mut finding = record.study(None);
+        finding.head.limits = record.judged(&finding, None, &[limit]);
         let impossible = |code, text: &str| code == Code::MetersDisagree && text.contains("net of its background");
         let doubted = finding.head.warnings.iter().any(|warning| impossible(warning.code, &warning.message));
         // A gate does not pass on what cannot be.

@@ -11,7 +11,6 @@ mod submitters;
 
 pub use receiver::serve;
 
-use crate::Measure;
 use crate::blast::plan::Point;
 use crate::blast::record::{Counted, Delivery, End, Header, Receiver, Round, add};
 use crate::blast::{BlastPlan, BlastRecord};
@@ -60,8 +59,8 @@ pub struct Packets<'a> {
     pub target: Option<SocketAddr>,
 }
 
-impl Measure<BlastRecord> for Packets<'_> {
-    fn measure(&self, settings: Settings, created: &Created, observer: Observer) -> Result<BlastRecord> {
+impl Packets<'_> {
+    pub fn measure(&self, settings: Settings, created: &Created, observer: Observer) -> Result<BlastRecord> {
         let plan = self.plan;
         let wanted = plan.submitter_cpus.iter().chain(plan.task_cpus.iter().flatten()).chain(&plan.receiver_cpu);
         let allowed_cpus = refuse_cpus(wanted)?;

@@ -18,10 +18,9 @@ use model::elided_list::grouped;
 use model::stats::Estimate;
 use report::document::{
     Audience, Axis, Block, Body, Cell, Chart, Column, Document, Fact, Note, Point, Section, Sentence, Series, Table,
-    Tone,
+    Tone, tied,
 };
 use report::number::{self, COUNT, CYCLES, MISSING, Scale, separated};
-use report::phrase::tied;
 
 impl crate::Finding for BlastFinding {
     fn document(&self) -> Document {

@@ -276,7 +276,7 @@ fn limits_are_judged_at_every_point() {
         let record = record();
         let limits = model::kind::limits::<BlastRecord>(&[text.to_owned()], record.plan(), stored.is_some()).unwrap();
         let stored = stored.map(|stored| Stored::new("then", stored));
-        let limits = record.judged(stored.as_ref(), &limits).head.limits;
+        let limits = record.judged(&record.study(stored.as_ref()), stored.as_ref(), &limits);
         limits.into_iter().map(|limit| (limit.cell, limit.state)).collect::<Vec<_>>()
     };
     let points =

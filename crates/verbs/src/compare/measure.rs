@@ -14,7 +14,6 @@ mod slices;
 mod work_counter;
 pub mod worker_process;
 
-use crate::Measure;
 use crate::compare::record::{CompareRecord, End, Header, RoundRecord, Schedule, SliceReading, SliceRecord, SliceWork};
 use crate::compare::study;
 use cache::CacheKeeper;
@@ -59,8 +58,8 @@ pub struct Comparison<'a> {
     pub seed: u64,
 }
 
-impl Measure<CompareRecord> for Comparison<'_> {
-    fn measure(&self, settings: Settings, created: &Created, observer: Observer) -> Result<CompareRecord> {
+impl Comparison<'_> {
+    pub fn measure(&self, settings: Settings, created: &Created, observer: Observer) -> Result<CompareRecord> {
         let experiment = self.experiment;
         demand::check(experiment.cases.iter().filter_map(|case| case.work.phase()))?;
         let settings = Settings {

@@ -26,9 +26,8 @@ use crate::pages::words::{self, Change};
 use model::elided_list::{distinct, grouped};
 use model::experiment::{Axis, Metric};
 use model::stats::{Estimate, Verdict};
-use report::document::{Audience, Block, Body, Cell, Document, Fact, Fold, Note, Section, Sentence, Tone};
+use report::document::{Audience, Block, Body, Cell, Document, Fact, Fold, Note, Section, Sentence, Tone, tied};
 use report::number::{self, BYTES, bare_percent, with_unit};
-use report::phrase::tied;
 use std::collections::BTreeMap;
 
 impl From<&MetricFinding> for Change {

@@ -1,6 +1,5 @@
 //! Measures jobs (`iotoll run`) and commands (`iotoll cost`) into the same kind of record.
 
-use crate::Measure;
 use jobs::cached_files::{CachedFiles, set_cache};
 pub use jobs::file_roles::check as check_files;
 use jobs::io_log::{self, IoLog};
@@ -39,8 +38,8 @@ pub struct Jobs<'a> {
     pub replays: Replays,
 }
 
-impl Measure<Record> for Jobs<'_> {
-    fn measure(&self, settings: Settings, created: &Created, observer: Observer) -> Result<Record> {
+impl Jobs<'_> {
+    pub fn measure(&self, settings: Settings, created: &Created, observer: Observer) -> Result<Record> {
         demand::check(&self.plan.phases)?;
         let servers = placing::servers_of(self.plan.phases.iter().flat_map(|phase| &phase.jobs));
         let session = Session::open(&settings, &servers, &mut |service| observer(Progress::Starting { service }))?;
@@ -394,17 +393,15 @@ impl Subject for Idle<'_> {
 }
 
 /// A command that fails is in the record; one that cannot be started is an error.
-impl Measure<Record> for CommandPlan {
-    fn measure(&self, settings: Settings, created: &Created, observer: Observer) -> Result<Record> {
-        let servers = placing::servers_named(&self.command);
-        let session = Session::open(&settings, &servers, &mut |service| observer(Progress::Starting { service }))?;
-        let mut measured = measure_command(self, &session, observer);
-        session.close(measured.as_mut().map(|record| &mut record.outcome), created);
-        measured
-    }
+pub fn command(plan: &CommandPlan, settings: &Settings, created: &Created, observer: Observer) -> Result<Record> {
+    let servers = placing::servers_named(&plan.command);
+    let session = Session::open(settings, &servers, &mut |service| observer(Progress::Starting { service }))?;
+    let mut measured = executions(plan, &session, observer);
+    session.close(measured.as_mut().map(|record| &mut record.outcome), created);
+    measured
 }
 
-fn measure_command(plan: &CommandPlan, session: &Session, observer: Observer) -> Result<Record> {
+fn executions(plan: &CommandPlan, session: &Session, observer: Observer) -> Result<Record> {
     let counted_by = counted_by(plan);
     let mut sheet = Sheet::open(session, Source::Cost { command: plan.command.clone(), counted_by })?;
     if let Count::Kernel(counter) = &plan.count {

@@ -7,9 +7,8 @@ use crate::pages::provenance;
 use model::doctor::{Check, Diagnosis, State};
 use model::reading::Reading;
 use model::record::Host;
-use report::document::{Audience, Block, Body, Document, Fact, Note, Section, Sentence, Tone};
+use report::document::{Audience, Block, Body, Document, Fact, Note, Section, Sentence, Tone, units_tied};
 use report::number::{self, BYTES};
-use report::phrase::units_tied;
 
 impl crate::Finding for Diagnosis {
     fn document(&self) -> Document {

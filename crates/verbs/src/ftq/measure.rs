@@ -7,7 +7,6 @@ mod foreign;
 mod own;
 mod recorder;
 
-use crate::Measure;
 use crate::ftq::record::{Chunk, End, Header, Worker};
 use crate::ftq::{FtqPlan, FtqRecord};
 use foreign::Foreign;
@@ -67,8 +66,8 @@ fn storage(plan: &FtqPlan) -> Vec<Storage> {
     }
 }
 
-impl Measure<FtqRecord> for Quanta<'_> {
-    fn measure(&self, settings: Settings, created: &Created, observer: Observer) -> Result<FtqRecord> {
+impl Quanta<'_> {
+    pub fn measure(&self, settings: Settings, created: &Created, observer: Observer) -> Result<FtqRecord> {
         if let Worker::Job(plan) = &self.plan.worker {
             demand::check(&plan.phases)?;
         }

@@ -12,9 +12,8 @@ mod words;
 use crate::ftq::FtqFinding;
 use crate::ftq::finding::{Level, PeriodChanges, Periodic};
 use crate::pages::{limits, provenance};
-use report::document::{Audience, Block, Body, Document, Fact, Figure, Section, Sentence, Tone};
+use report::document::{Audience, Block, Body, Document, Fact, Figure, Section, Sentence, Tone, tied, units_tied};
 use report::number::{self, MISSING};
-use report::phrase::{tied, units_tied};
 
 /// Periods told in the answer; the others are in their table.
 const TOLD: usize = 3;

@@ -15,10 +15,9 @@ use crate::pages::{limits, provenance, stored};
 use model::elided_list::distinct;
 use model::stats::Estimate;
 use report::document::{
-    Audience, Block, Body, Cell, Column, Document, Draw, Fact, Note, Scale, Section, Sentence, Span, Table, Tone,
+    Audience, Block, Body, Cell, Column, Document, Draw, Fact, Note, Scale, Section, Sentence, Span, Table, Tone, tied,
 };
 use report::number::{self, MISSING, bare_percent, separated};
-use report::phrase::tied;
 
 /// More changes than this are counted instead of told, and listed instead of shown one by one.
 const MANY_CHANGES: usize = 4;

@@ -279,7 +279,8 @@ fn limits_are_judged_exactly_by_one_replicate_and_by_the_interval_of_several() {
     let states = |record: &GuestRecord, stored: Option<&GuestRecord>, text: &str| -> Vec<(String, LimitState)> {
         let limits = kind::limits::<GuestRecord>(&[text.to_owned()], record.plan(), stored.is_some()).unwrap();
         let stored = stored.map(|stored| Stored::new("then", stored.clone()));
-        record.judged(stored.as_ref(), &limits).head.limits.into_iter().map(|limit| (limit.arm, limit.state)).collect()
+        let found = record.judged(&record.study(stored.as_ref()), stored.as_ref(), &limits);
+        found.into_iter().map(|limit| (limit.arm, limit.state)).collect()
     };
     let arm = |arm: &str, state| (arm.to_owned(), state);
     let exact = record(2, 1, [guests(0, &[1000]), guests(1, &[1010])].concat());

@@ -10,10 +10,10 @@ use model::limit::CHANGE;
 use model::stats::Estimate;
 use report::document::{
     Audience, Axis, Block, Body, Cell, Chart, Column, Document, Fact, Mark, Note, Point, Section, Sentence,
-    Series as Line, Table, Tone,
+    Series as Line, Table, Tone, tied,
 };
 use report::number::{self, MISSING, PERCENT, Written};
-use report::phrase::{self, tied};
+use report::phrase;
 use report::shell;
 
 /// Charts of an experiment: those of series that changed, and as many others as make these.

@@ -1,7 +1,7 @@
 //! Where reads came from, in words.
 
+use report::document::tied;
 use report::number::{self, MISSING};
-use report::phrase::tied;
 
 /// A note on direct reads that storage did not deliver. A file system that does not account its reads looks the same.
 pub(crate) const DIRECT_FROM_MEMORY: &str =

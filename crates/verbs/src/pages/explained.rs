@@ -7,9 +7,9 @@ use model::explained::{
     AccountChange, EventChange, ExplainedFinding, Explanation, FamilyFinding, PartChange, SymbolChange,
 };
 use model::stats::Estimate;
-use report::document::{Audience, Block, Body, Cell, Note, Table, Tone};
+use report::document::{Audience, Block, Body, Cell, Note, Table, Tone, tied};
 use report::number::{self, COUNT, CYCLES, Scale, Units};
-use report::phrase::{shortened, tied};
+use report::phrase::shortened;
 
 /// Maximum number of comparisons whose charts are expanded by default.
 pub const FEW: usize = 3;

@@ -2,9 +2,8 @@
 
 use model::elided_list::grouped;
 use model::limit::{CHANGE, LimitFinding, LimitState};
-use report::document::{Block, Body, Cell, Column, Section, Table, Tone};
+use report::document::{Block, Body, Cell, Column, Section, Table, Tone, tied};
 use report::number::{self, MISSING, NANOS, PERCENT, SECONDS, Written, separated};
-use report::phrase::tied;
 
 /// Exact counts from here on are shown with all digits.
 const WHOLE: f64 = 100.0;

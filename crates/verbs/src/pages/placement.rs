@@ -3,8 +3,8 @@
 use model::elided_list::grouped;
 use model::finding::{PhaseFinding, RunFinding};
 use model::placement::{BUSY, CasePlacement, Mode, ModeFinding, PeerPlacement, PlacementFinding};
+use report::document::tied;
 use report::number;
-use report::phrase::tied;
 use std::collections::BTreeMap;
 
 /// Maximum number of CPUs to name for a process.

@@ -5,9 +5,8 @@ use crate::pages::workload::options;
 use model::experiment::{Axis, CacheCondition, Experiment, Metric, Rules, Work};
 use model::limit::Limit;
 use model::plan::{JobPlan, Plan};
-use report::document::{Block, Body, Document, Fact, Section};
+use report::document::{Block, Body, Document, Fact, Section, tied, units_tied};
 use report::number;
-use report::phrase::{tied, units_tied};
 use report::shell::command;
 use serde::Serialize;
 

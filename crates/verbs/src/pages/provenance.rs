@@ -7,9 +7,9 @@ use model::plan::service::Service;
 use model::reading::Reading;
 use model::record::{Canaries, Host};
 use model::storage::Storage;
-use report::document::{Audience, Fact};
+use report::document::{Audience, Fact, tied};
 use report::number;
-use report::phrase::{self, tied};
+use report::phrase;
 use report::shell::command;
 
 /// The machine for `reader`; its settings and mitigations for those who do not sit at it; what holds the files.

@@ -1,8 +1,8 @@
 //! The notes below every comparison with an earlier measurement: its date, and the known differences.
 
 use model::stored::StoredFinding;
-use report::document::{Block, Body, Fact, Note};
-use report::phrase::{self, tied, units_tied};
+use report::document::{Block, Body, Fact, Note, tied, units_tied};
+use report::phrase;
 
 /// A block of facts about the difference to a stored `what`, with notes on how to read them.
 pub fn block(

@@ -1,7 +1,7 @@
 //! What the loop does between requests, if the job asks for it: busy work, pauses and syncs; and how it fails.
 
+use super::super::Sync;
 use super::super::pacing::{Backlog, Replaying, Step};
-use super::super::traits::Sync;
 use super::{Next, Worker};
 use crate::workload::replay::{Replay, What};
 use crate::workload::request_source::Request;

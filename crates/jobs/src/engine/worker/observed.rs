@@ -3,7 +3,7 @@
 
 use super::Worker;
 use crate::engine::pacing::Backlog;
-use crate::engine::traits::{Queue, Stages, Sync};
+use crate::engine::{Queue, Stages, Sync};
 use crate::io_log::{Entry, IoLog};
 use crate::workload::payload::{Expected, Payload};
 use crate::workload::request_source::{Kind, Request, RequestSource};

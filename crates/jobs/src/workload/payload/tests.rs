@@ -133,7 +133,7 @@ fn each_changed_byte_is_found() {
 
 #[test]
 fn what_is_wrong_is_said() {
-    let of = |word: &str| marks(model::plan::job::choice(word).unwrap()).unwrap();
+    let of = |word: &str| marks(model::plan::options::choice(word).unwrap()).unwrap();
     let mut memory = vec![7; 512];
     assert_eq!(of("md5").check(&memory, 0, None).unwrap_err(), "has no header: it begins with 0x0707, expected 0xacca");
     of("md5").mark(&mut memory, 1024, Write { seed: 0, number: 0, nanos: 0 });

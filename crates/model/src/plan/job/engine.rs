@@ -56,6 +56,10 @@ engines! {
     Rr("rr", Nothing, Deep, One, "Exchanges requests and responses with an echo server"),
     /// pread, pwrite.
     Psync("psync", Files, One, One, "Calls pread and pwrite"),
+    /// preadv, pwritev.
+    Pvsync("pvsync", Files, One, One, "Calls preadv and pwritev with one buffer"),
+    /// preadv2, pwritev2.
+    Pvsync2("pvsync2", Files, One, One, "Calls preadv2 and pwritev2 with one buffer, and with flags"),
     /// lseek, read, write.
     Sync("sync", Files, One, One, "Calls read and write, and lseek where an I/O does not follow the last one"),
     /// Copies from and to a mapping of the file.
@@ -130,7 +134,7 @@ pub enum Buffers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::job::choice;
+    use crate::plan::options::choice;
 
     #[test]
     fn every_engine_is_found_by_its_name() {

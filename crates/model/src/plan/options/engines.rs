@@ -6,17 +6,19 @@ const fn uring(name: &'static str, kind: Kind, default: Default, good: &'static 
     work(name, kind, default, good, bad).of(&[EngineKind::IoUring])
 }
 
+const fn flag(name: &'static str, kind: Kind, good: &'static str, bad: &'static str) -> JobOption {
+    work(name, kind, Is("0"), good, bad).of(&[EngineKind::Pvsync2, EngineKind::IoUring])
+}
+
 pub(super) static OPTIONS: &[JobOption] = &[
     uring("fixedbufs", switch(field!(calls.fixed_buffers)), Words("the engine's default"), "1", "2")
         .help("Register the buffers"),
     uring("registerfiles", switch(field!(calls.registered_files)), Words("the engine's default"), "1", "2")
         .help("Register the files"),
-    uring("hipri", switch(field!(calls.polled)), Is("0"), "1", "2").help(
-        "Poll the device for completions instead of waiting for its interrupt; needs direct=1 and a device \
-         with poll queues",
-    ),
-    uring("nowait", boolean(field!(calls.nowait)), Is("0"), "1", "2").help("Fail instead of waiting (RWF_NOWAIT)"),
-    uring("uncached", boolean(field!(calls.uncached)), Is("0"), "1", "2")
+    flag("hipri", switch(field!(calls.polled)), "1", "2")
+        .help("Poll the device instead of waiting for its interrupt; needs direct=1 and a device with poll queues"),
+    flag("nowait", boolean(field!(calls.nowait)), "1", "2").help("Fail instead of waiting (RWF_NOWAIT)"),
+    flag("uncached", boolean(field!(calls.uncached)), "1", "2")
         .help("Drop pages from the page cache after the I/O (RWF_DONTCACHE, Linux 6.14)"),
     uring("sqthread_poll", switch(field!(calls.submission_thread)), Is("0"), "1", "2")
         .help("Let a kernel thread take submissions"),

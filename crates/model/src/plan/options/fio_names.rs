@@ -1,8 +1,8 @@
 //! The names that no table of ours has, and why they are refused: the options of fio 3.33 and of its engines, all aliases and its own flags
 //! included, as `fio --cmdhelp=all` and `fio --enghelp=ENGINE` list them, and those that nobody has.
 
-use super::{JobOption, all, find};
-use crate::plan::job::{EngineKind, choice};
+use super::{JobOption, all, choice, find};
+use crate::plan::job::EngineKind;
 use crate::plan::value::{Effect, Wrong, nearest};
 
 /// Options that are refused for one reason.
@@ -91,7 +91,7 @@ pub(super) fn engine(text: &str) -> Result<EngineKind, Wrong> {
         "exec" => "; iotoll cost -- COMMAND measures a program",
         "libzbc" => "; ioengine=psync with direct=1 comes nearest",
         "libpmem" | "dev-dax" | "pmemblk" => "; mem comes nearest",
-        "pvsync" | "pvsync2" | "vsync" => "; ioengine=psync comes nearest",
+        "vsync" => "; ioengine=pvsync comes nearest",
         "net" | "netsplice" => "; engines nbd and rr, and iotoll blast, use networks",
         "rados" | "rbd" => "; iotoll guest run --stack rbd measures the kernel's",
         _ => "",

@@ -29,7 +29,7 @@ fn states(record: Record, stored: Option<Record>, text: &str) -> Vec<LimitState>
 fn judged(record: Record, stored: Option<Record>, text: &str) -> Vec<LimitFinding> {
     let limits = kind::limits::<Record>(&[text.to_owned()], record.plan(), stored.is_some()).unwrap();
     let stored = stored.map(|stored| Stored::new("then", stored));
-    record.judged(stored.as_ref(), &limits).head.limits
+    record.judged(&record.study(stored.as_ref()), stored.as_ref(), &limits)
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn changes_are_against_the_stored_record() {
     }
     let alone = run(0);
     let limits = kind::limits::<Record>(&["iops < -5%".to_owned()], alone.plan(), true).unwrap();
-    assert_eq!(alone.judged(None, &limits).head.limits[0].state, Undecided, "nothing to judge it by");
+    assert_eq!(alone.judged(&alone.study(None), None, &limits)[0].state, Undecided, "nothing to judge it by");
 }
 
 /// Two executions are the units; what their snapshots do not have comes from the totals of their jobs.

@@ -7,8 +7,8 @@ use crate::pages::conditions::{DIRECT_FROM_MEMORY, source};
 use model::elided_list::elided_list;
 use model::experiment::Work;
 use model::page_cache::CacheState;
+use report::document::tied;
 use report::number::{self, COUNT, CYCLES};
-use report::phrase::tied;
 
 /// Texts for reasons that scripts know by a word.
 const REASONS: [(&str, &str); 1] = [(

@@ -4,9 +4,8 @@ use crate::compare::CompareFinding;
 use crate::pages::{placement, provenance, words};
 use model::experiment::Metric;
 use model::record::Meter;
-use report::document::{Audience, Fact};
+use report::document::{Audience, Fact, tied, units_tied};
 use report::number::{self, MISSING, bare_percent};
-use report::phrase::{tied, units_tied};
 
 /// How the comparison was measured.
 pub fn method(finding: &CompareFinding) -> Vec<Fact> {

@@ -7,9 +7,8 @@ use crate::pages::{limits, words};
 use model::elided_list::{elided_list, grouped};
 use model::experiment::Metric;
 use model::stats::Estimate;
-use report::document::{Block, Body, Cell, Column, Fact, Section, Table, Tone};
+use report::document::{Block, Body, Cell, Column, Fact, Section, Table, Tone, tied};
 use report::number::{self, COUNT, bare_percent};
-use report::phrase::tied;
 use std::collections::BTreeMap;
 
 /// Every section that has contents.

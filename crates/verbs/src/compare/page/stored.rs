@@ -7,8 +7,7 @@ use crate::pages::words::{self, Change};
 use model::elided_list::{distinct, elided_list};
 use model::experiment::Metric;
 use model::stats::Estimate;
-use report::document::{Block, Fact};
-use report::phrase::tied;
+use report::document::{Block, Fact, tied};
 
 /// `None` without a stored record.
 pub fn of_comparison(finding: &CompareFinding) -> Option<Block> {

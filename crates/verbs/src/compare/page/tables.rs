@@ -7,9 +7,8 @@ use model::elided_list::elided_list;
 use model::experiment::Metric;
 use model::explained::FamilyFinding;
 use model::stats::Verdict;
-use report::document::{Cell, Column, Draw, Note, Scale, Span, Table, Tone};
+use report::document::{Cell, Column, Draw, Note, Scale, Span, Table, Tone, tied};
 use report::number;
-use report::phrase::tied;
 
 /// A row before the scale of its table is known.
 struct Line<'a> {

@@ -8,7 +8,7 @@ use crate::compare::finding::{BothArms, ProbeComparison};
 use crate::compare::record::{RoundRecord, SliceReading};
 use model::probe::{Descriptor, Kind};
 use model::record::Snapshot;
-use model::slice::{Rounds, is_uncounted};
+use model::slice::Rounds;
 use model::stats::estimate::CONFIDENCE;
 use model::stats::{Evidence, Neighbours, Pair, PairedRound, Resolution, log_ratio, ratio_of_sums};
 use model::study::probes::Probe;
@@ -99,7 +99,7 @@ impl Compared<'_> {
     /// What was read in a round while a case ran, or the idle machine; `None` if a reading is missing.
     fn growth(&self, round: &RoundRecord, case: Option<usize>) -> Option<Growth> {
         let mut sum = Growth::default();
-        for slice in round.slices.iter().filter(|slice| slice.case == case && !is_uncounted(slice)) {
+        for slice in round.slices.iter().filter(|slice| slice.case == case && !slice.reading.is_uncounted()) {
             let windows = match &slice.reading {
                 SliceReading::Slice { before, after, .. } | SliceReading::Command { before, after, .. } => {
                     vec![self.probe.between(before, after)?]

@@ -4,7 +4,7 @@ use super::View;
 use crate::compare::record::{CommandTotal, End, SliceReading, SliceRecord};
 use model::experiment::Metric;
 use model::experiment::work_counter::{self, Counted};
-use model::slice::{Rounds, bytes_of_a_message, counts, is_uncounted};
+use model::slice::{Rounds, bytes_of_a_message, counts};
 use model::stats::basics::quantile;
 use model::warning::{Code, Warning};
 
@@ -17,7 +17,7 @@ pub(super) fn uncounted(record: View) -> Option<Warning> {
     /// Which slices they are is not chance: a ring is hidden longest when its command was interrupted in the middle of a submission.
     const NOTICEABLE: f64 = 0.01;
     let slices = || record.rounds.iter().flat_map(|round| &round.slices).filter(|slice| slice.case.is_some());
-    let (missing, all) = (slices().filter(|slice| is_uncounted(slice)).count(), slices().count());
+    let (missing, all) = (slices().filter(|slice| slice.reading.is_uncounted()).count(), slices().count());
     let counter = record.header.work_counter.as_ref()?;
     let message = format!(
         "{missing} of {all} slices are left out, because the counter {} could not be read at their ends; choose another counter with \

@@ -58,7 +58,10 @@ pub(in crate::compare) fn experiment(draft: Draft) -> model::experiment::Experim
 /// The study with these limits.
 fn judged(record: &CompareRecord, limits: &[&str]) -> CompareFinding {
     let texts: Vec<String> = limits.iter().map(|&limit| limit.to_owned()).collect();
-    record.judged(None, &kind::limits::<CompareRecord>(&texts, record.plan(), false).unwrap())
+    let mut finding = study(record);
+    let limits = kind::limits::<CompareRecord>(&texts, record.plan(), false).unwrap();
+    finding.head.limits = record.judged(&finding, None, &limits);
+    finding
 }
 
 /// A simulated machine: the current values of its clocks, and its background.

@@ -3,9 +3,8 @@
 use crate::pages::conditions::{DIRECT_FROM_MEMORY, source};
 use model::finding::{JobFinding, PhaseFinding, RunFinding};
 use model::page_cache::{CacheFinding, CacheState};
-use report::document::{Cell, Column, Note, Table, Tone};
+use report::document::{Cell, Column, Note, Table, Tone, tied};
 use report::number::{self, BYTES, COUNT, CYCLES, MISSING, Scale};
-use report::phrase::tied;
 
 /// Fewer dirty bytes (1 MiB), such as the last pages of a log, are not reported.
 const DIRTY: u64 = 1 << 20;

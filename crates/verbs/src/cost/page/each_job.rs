@@ -5,9 +5,8 @@ use super::conditions;
 use model::finding::{CopiesApart, JobFinding, LatencyFinding, RunFinding, StagesFinding};
 use model::plan::JobPlan;
 use model::record::Verified;
-use report::document::{Audience, Block, Body, Cell, Column, Note, Table, Tone};
+use report::document::{Audience, Block, Body, Cell, Column, Note, Table, Tone, tied};
 use report::number::{self, BYTES, COUNT, CYCLES, MISSING, NANOS, Scale};
-use report::phrase::tied;
 
 /// One row for each job, and its first error.
 pub fn block(finding: &RunFinding) -> Block {

@@ -7,9 +7,8 @@ use model::experiment::Metric;
 use model::finding::{AccountFinding, PhaseFinding, RunFinding};
 use model::record::TaskOwner;
 use model::stats::Estimate;
-use report::document::{Audience, Block, Body, Note, Table, Tone};
+use report::document::{Audience, Block, Body, Note, Table, Tone, tied};
 use report::number::{self, CYCLES, Scale};
-use report::phrase::tied;
 
 /// Smaller relative differences of a per-process figure are not reported: this is the error of the better meters.
 const NEAR: f64 = 0.05;

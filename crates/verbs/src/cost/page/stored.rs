@@ -4,9 +4,9 @@ use crate::pages::stored::block;
 use crate::pages::words::{self, Change};
 use model::experiment::Metric;
 use model::finding::{PhaseFinding, RunFinding};
-use report::document::{Block, Fact};
+use report::document::{Block, Fact, tied};
 use report::number::{self, COUNT, CYCLES};
-use report::phrase::{phase_name, tied};
+use report::phrase::phase_name;
 
 /// `None` without a stored record.
 pub fn of_run(finding: &RunFinding) -> Option<Block> {

@@ -4,9 +4,8 @@ use crate::ftq::FtqPlan;
 use crate::ftq::record::Worker;
 use crate::pages::plan::{jobs, read_only};
 use crate::pages::workload::options;
-use report::document::{Document, Fact};
+use report::document::{Document, Fact, units_tied};
 use report::number;
-use report::phrase::units_tied;
 use report::shell::command;
 
 impl crate::Finding for FtqPlan {

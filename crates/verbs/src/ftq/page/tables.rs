@@ -4,9 +4,8 @@ use super::words;
 use crate::ftq::FtqFinding;
 use crate::ftq::finding::{Label, ProbeFinding, Stall};
 use crate::pages::{probes, stored};
-use report::document::{Block, Body, Cell, Column, Fact, Note, Table, Tone};
+use report::document::{Block, Body, Cell, Column, Fact, Note, Table, Tone, tied};
 use report::number::{self, MISSING, NANOS};
-use report::phrase::tied;
 
 /// The periods, the longest stall first, and which probe moves with each.
 pub(super) fn periods(finding: &FtqFinding) -> Vec<Block> {

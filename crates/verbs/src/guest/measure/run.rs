@@ -9,7 +9,6 @@ use super::programs::own_program;
 use super::protocol::{ASSIGNMENT_BYTES, Assignment, Done, SYMBOLS};
 use super::stack::{self, Expected, Stack};
 use super::tool::{self, Care, Emulator, at_once, enough_space};
-use crate::Measure;
 use crate::guest::GuestPlan;
 use crate::guest::plan::Point;
 use crate::guest::record::{End, FunctionCount, GuestRecord, Header, InstructionCount, KernelIdentity, Measured};
@@ -41,8 +40,8 @@ pub struct Guests<'a> {
     pub fresh: bool,
 }
 
-impl Measure<GuestRecord> for Guests<'_> {
-    fn measure(&self, settings: Settings, _: &Created, observer: Observer) -> Result<GuestRecord> {
+impl Guests<'_> {
+    pub fn measure(&self, settings: Settings, _: &Created, observer: Observer) -> Result<GuestRecord> {
         let begun = Instant::now();
         let observer = &mut |text: String| observer(Progress::Guests(&text));
         let Settings { interruption, guardian, command_line, saver, .. } = settings;

@@ -1,7 +1,7 @@
 //! For tests: findings of every kind.
 
 use crate::pages::plan;
-use crate::{Finding, blast, compare, cost, doctor, ftq, guest, history};
+use crate::{Finding, doctor, history};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
@@ -14,12 +14,10 @@ pub fn measured() -> Examples {
         let name = |name: &str| format!("{kind}_{name}");
         findings.into_iter().map(|(own, finding)| (name(own), Box::new(finding) as Box<dyn Finding>)).collect()
     }
-    let mut all = named("cost", cost::page::fixture::all());
-    all.extend(named("compare", compare::page::fixture::all()));
-    all.extend(named("guest", guest::page::fixture::all()));
-    all.extend(named("ftq", ftq::page::fixture::all()));
-    all.extend(named("blast", blast::page::fixture::all()));
-    all
+    macro_rules! of {
+        ($($kind:ident)+) => { [$(named(stringify!($kind), crate::$kind::page::fixture::all())),+] };
+    }
+    fixtures!(of).into_iter().flatten().collect()
 }
 
 /// All that can be shown: also what no record contains.

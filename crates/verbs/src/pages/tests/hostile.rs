@@ -7,7 +7,7 @@ mod markup;
 mod wild;
 
 use crate::pages::tests::{fits, html as page};
-use crate::{Finding, Format, blast, compare, cost, ftq, guest, history};
+use crate::{Finding, Format, history};
 use report::Ink;
 use report::shell::is_hidden;
 use serde::Serialize;
@@ -173,31 +173,13 @@ fn survives<F: Finding + Serialize + DeserializeOwned>(fixtures: Vec<(&str, F)>)
 }
 
 #[test]
-fn no_comparison_breaks_a_format() {
-    survives(compare::page::fixture::all());
-}
-
-#[test]
-fn no_run_breaks_a_format() {
-    survives(cost::page::fixture::all());
-}
-
-#[test]
-fn no_guest_breaks_a_format() {
-    survives(guest::page::fixture::all());
-}
-
-#[test]
-fn no_blast_breaks_a_format() {
-    survives(blast::page::fixture::all());
-}
-
-#[test]
 fn no_history_breaks_a_format() {
     survives(vec![("upgraded", history::page::fixture::upgraded())]);
 }
 
-#[test]
-fn no_recording_breaks_a_format() {
-    survives(ftq::page::fixture::all());
+mod no_finding_breaks_a_format {
+    macro_rules! tests {
+        ($($kind:ident)+) => { $(#[test] fn $kind() { super::survives(crate::$kind::page::fixture::all()); })+ };
+    }
+    fixtures!(tests);
 }

@@ -59,7 +59,7 @@ fn studied(record: &CompareRecord) -> u64 {
     for seed in 0..changes() {
         let changed = serde_json::from_value::<(CompareRecord, Vec<Limit>)>(vandal.changed(seed));
         let Ok((changed, limits)) = changed else { continue };
-        changed.judged(None, &limits);
+        changed.judged(&changed.study(None), None, &limits);
         let mut progress = Progress::new(&changed.header);
         changed.rounds.iter().for_each(|round| progress.add(round));
         progress.standing();

@@ -1,7 +1,7 @@
 //! Markup in each string of each finding: no text from outside becomes markup of a report.
 
 use crate::pages::tests::markdown::foreign_tag;
-use crate::{Finding, Format, blast, compare, cost, doctor, ftq, guest, history};
+use crate::{Finding, Format, doctor, history};
 use report::Ink;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -119,31 +119,6 @@ fn some_strings_stay_text<F: Finding + DeserializeOwned>(name: &str, value: &Val
 }
 
 #[test]
-fn no_string_of_a_run_becomes_markup() {
-    stays_text(cost::page::fixture::all());
-}
-
-#[test]
-fn no_string_of_a_comparison_becomes_markup() {
-    stays_text(compare::page::fixture::all());
-}
-
-#[test]
-fn no_string_of_a_guest_becomes_markup() {
-    stays_text(guest::page::fixture::all());
-}
-
-#[test]
-fn no_string_of_a_blast_becomes_markup() {
-    stays_text(blast::page::fixture::all());
-}
-
-#[test]
-fn no_string_of_a_recording_becomes_markup() {
-    stays_text(ftq::page::fixture::all());
-}
-
-#[test]
 fn no_string_of_a_history_becomes_markup() {
     stays_text(vec![("upgraded", history::page::fixture::upgraded())]);
 }
@@ -151,4 +126,11 @@ fn no_string_of_a_history_becomes_markup() {
 #[test]
 fn no_string_of_a_diagnosis_becomes_markup() {
     stays_text(vec![("doctor", doctor::page::fixture())]);
+}
+
+mod no_string_becomes_markup {
+    macro_rules! tests {
+        ($($kind:ident)+) => { $(#[test] fn $kind() { super::stays_text(crate::$kind::page::fixture::all()); })+ };
+    }
+    fixtures!(tests);
 }
