@@ -1,4 +1,4 @@
-//! Engines issue I/O for the measured loop, by [`Perform`] or [`Queue`]. To add one, write its file and one row of `TABLE`.
+//! Engines issue I/O for the measured loop, by [`Perform`] or [`Queue`]. To add one, write its file, a row of `TABLE`, and a row of `engines!` in the model.
 
 mod busy;
 mod control;

@@ -1,7 +1,7 @@
 //! What a meter or a counter saw in windows, the time between snapshots, and what of it a unit of work costs, net of the background.
 //!
 //! A [`Window`] has busy cycles, capacity, and the work done; a [`Rate`] is the same without the workload. A [`Cost`] is the ratio over windows, with
-//! its interval. All such figures of a run use this estimator.
+//! its interval. All such figures of a run use this estimator; on a busy machine it counts what is the workload's by name ([`accounts`]).
 //!
 //! CPU time and cycles have their scope in the type, which excludes two published mistakes with "cycles per I/O". A busy time has a scope
 //! ([`WholeMachine`], [`WorkloadThreads`]), so the utilisation of one core cannot be used for a machine. And [`Capacity`], CPUs × wall
