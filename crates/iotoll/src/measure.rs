@@ -16,7 +16,7 @@ use lab::store::{RecordFolder, Saver};
 use model::experiment::Around;
 use model::finding::RunFinding;
 use model::kind::{self, CommandLine, Recorded};
-use model::limit::Limit;
+use model::limit::{Limit, judge};
 use model::plan::service::{Names, Service, ServicePlan, resolve};
 use model::record::{Outcome, Record, Source};
 use model::stored::Stored;
@@ -183,7 +183,7 @@ pub fn measure<R: Recorded<Finding: Finding>>(
     // First of all, so that no study that fails can lose it.
     let saved = (verb.save)(&record, &saving).map(|()| saving.folder());
     let mut finding = record.study(stored.as_ref());
-    finding.as_mut().limits = record.judged(&finding, stored.as_ref(), &limits);
+    finding.as_mut().limits = judge(&limits, |metric| record.at_places(&finding, stored.as_ref(), metric));
     conclude(&verb, &record, &finding, saved, &results, output)?;
     Ok((verb.exit_code)(&record, &interruption).unwrap_or_else(|| failure::of_finding(finding.as_ref())))
 }

@@ -8,6 +8,7 @@ use crate::series;
 use clap::Args;
 use lab::calibration::Calibration;
 use model::kind::{Envelope, Recorded};
+use model::limit::judge;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -77,7 +78,7 @@ fn show<R: Recorded<Finding: Finding>>(path: &Path, arguments: &ReportArguments)
     let is_judged = !limits.is_empty();
     let mut finding = record.study(stored.as_ref());
     let limits = if is_judged { &limits } else { &record.envelope().typed.limits };
-    finding.as_mut().limits = record.judged(&finding, stored.as_ref(), limits);
+    finding.as_mut().limits = judge(limits, |metric| record.at_places(&finding, stored.as_ref(), metric));
     let format = arguments.shown.format;
     if format.is_of_fio() && finding.own_run().is_none() {
         return Err(bad(format!("--format {}: {}: {ONLY_RUNS}", format.name(), path.display())));

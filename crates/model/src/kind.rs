@@ -1,7 +1,7 @@
 //! What every record can do, whatever its kind, the first line of every record, and what every finding begins with.
 
 use crate::finding::RunFinding;
-use crate::limit::{self, AtPlace, Limit, LimitFinding, Quantity};
+use crate::limit::{AtPlace, Limit, LimitFinding, Quantity};
 use crate::origin::{Input, Origin};
 use crate::plan::service::Service;
 use crate::record::{Host, Outcome};
@@ -190,13 +190,8 @@ pub trait Recorded: Sized {
     /// Computes all numbers, compared with an earlier record if there is one.
     fn study(&self, stored: Option<&Stored<Self>>) -> Self::Finding;
 
-    /// What these limits say of `finding`, its study beside an earlier record.
-    fn judged(&self, finding: &Self::Finding, then: Option<&Stored<Self>>, limits: &[Limit]) -> Vec<LimitFinding> {
-        limit::judge(limits, |metric| self.at_places(finding, then.map(|then| &then.record), metric))
-    }
-
     /// What a limit on this metric is judged by: its values and changes in `finding`, the study of this record beside an earlier one.
-    fn at_places(&self, finding: &Self::Finding, then: Option<&Self>, metric: &str) -> Vec<AtPlace>;
+    fn at_places(&self, finding: &Self::Finding, then: Option<&Stored<Self>>, metric: &str) -> Vec<AtPlace>;
 
     /// The metrics that a limit can be on.
     fn quantities() -> Vec<Quantity>;

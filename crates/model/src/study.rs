@@ -88,7 +88,7 @@ impl Recorded for Record {
     /// Costs and rates are estimates, with the interval over windows or executions. Latencies and the duration of one execution are
     /// facts about this measurement: every I/O of it was counted. A fact decides a limit on its value, but not on a change, because
     /// one of a kind shows no spread.
-    fn at_places(&self, finding: &RunFinding, _: Option<&Self>, metric: &str) -> Vec<AtPlace> {
+    fn at_places(&self, finding: &RunFinding, _: Option<&Stored<Self>>, metric: &str) -> Vec<AtPlace> {
         match Metric::parse(metric) {
             Some(metric) if metric.is_latency() => {
                 finding.merged_jobs.iter().map(|job| of_job(finding, job, metric)).collect()

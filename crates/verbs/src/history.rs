@@ -6,7 +6,7 @@
 pub mod page;
 
 use model::kind::{Envelope, Recorded};
-use model::limit::{Beyond, Bound, CHANGE, Limit, LimitFinding};
+use model::limit::{Beyond, Bound, CHANGE, Limit, LimitFinding, judge};
 use model::origin::without;
 use model::record::{Canaries, Host, Outcome};
 use model::stats::change_points::{self, MOST, change_points};
@@ -170,7 +170,7 @@ pub fn observe<R: Recorded>(path: String, record: &R) -> Observation {
         canaries: machine.canaries.into_iter().cloned().collect(),
         envelope: record.envelope().clone(),
         has_completed: head.outcome == Outcome::Completed,
-        readings: record.judged(&finding, None, &limits),
+        readings: judge(&limits, |metric| record.at_places(&finding, None, metric)),
     }
 }
 

@@ -18,7 +18,7 @@ use crate::experiment::Metric;
 use crate::finding::RunFinding;
 use crate::histogram::Histogram;
 use crate::kind::{Envelope, Recorded};
-use crate::limit::{Limit, LimitState};
+use crate::limit::{Limit, LimitState, judge};
 use crate::plan::Plan;
 use crate::reading::Reading;
 use crate::record::*;
@@ -328,7 +328,7 @@ fn a_cost_below_the_threads_own_is_a_caveat() {
         record.host.steal_in_task_clocks = Some(steal_in_task_clocks);
         let limit = Limit::parse("cycles_per_io > 1M", &Metric::quantities()).unwrap();
         let mut finding = record.study(None);
-        finding.head.limits = record.judged(&finding, None, &[limit]);
+        finding.head.limits = judge(&[limit], |metric| record.at_places(&finding, None, metric));
         let impossible = |code, text: &str| code == Code::MetersDisagree && text.contains("net of its background");
         let doubted = finding.head.warnings.iter().any(|warning| impossible(warning.code, &warning.message));
         // A gate does not pass on what cannot be.

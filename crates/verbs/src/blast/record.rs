@@ -193,7 +193,7 @@ impl Recorded for BlastRecord {
         quantities()
     }
 
-    fn at_places(&self, finding: &BlastFinding, then: Option<&Self>, metric: &str) -> Vec<AtPlace> {
-        at_places(finding, self, then, metric)
+    fn at_places(&self, finding: &BlastFinding, then: Option<&Stored<Self>>, metric: &str) -> Vec<AtPlace> {
+        at_places(finding, self, then.map(|then| &then.record), metric)
     }
 }

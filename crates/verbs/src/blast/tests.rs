@@ -272,11 +272,12 @@ fn no_damaged_record_breaks_the_study() {
 #[test]
 fn limits_are_judged_at_every_point() {
     use model::limit::LimitState::{Exceeded, Kept, Undecided};
+    use model::limit::judge;
     let found = |stored: Option<BlastRecord>, text: &str| {
         let record = record();
         let limits = model::kind::limits::<BlastRecord>(&[text.to_owned()], record.plan(), stored.is_some()).unwrap();
         let stored = stored.map(|stored| Stored::new("then", stored));
-        let limits = record.judged(&record.study(stored.as_ref()), stored.as_ref(), &limits);
+        let limits = judge(&limits, |metric| record.at_places(&record.study(stored.as_ref()), stored.as_ref(), metric));
         limits.into_iter().map(|limit| (limit.cell, limit.state)).collect::<Vec<_>>()
     };
     let points =

@@ -107,7 +107,7 @@ impl Recorded for CompareRecord {
     }
 
     /// The intervals hold together, so that many limits are not exceeded by chance.
-    fn at_places(&self, finding: &CompareFinding, _: Option<&Self>, metric: &str) -> Vec<AtPlace> {
+    fn at_places(&self, finding: &CompareFinding, _: Option<&Stored<Self>>, metric: &str) -> Vec<AtPlace> {
         let at = |cell: &CellFinding| {
             let found = cell.metrics.get(metric);
             let change =

@@ -237,7 +237,7 @@ impl Recorded for FtqRecord {
         quantities()
     }
 
-    fn at_places(&self, finding: &FtqFinding, then: Option<&Self>, metric: &str) -> Vec<AtPlace> {
-        at_places(finding, self, then, metric)
+    fn at_places(&self, finding: &FtqFinding, then: Option<&Stored<Self>>, metric: &str) -> Vec<AtPlace> {
+        at_places(finding, self, then.map(|then| &then.record), metric)
     }
 }

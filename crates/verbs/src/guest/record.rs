@@ -199,8 +199,8 @@ impl Recorded for GuestRecord {
         quantities()
     }
 
-    fn at_places(&self, finding: &GuestFinding, then: Option<&Self>, metric: &str) -> Vec<AtPlace> {
-        at_places(finding, self, then, metric)
+    fn at_places(&self, finding: &GuestFinding, then: Option<&Stored<Self>>, metric: &str) -> Vec<AtPlace> {
+        at_places(finding, self, then.map(|then| &then.record), metric)
     }
 
     fn has_baseline(plan: &GuestPlan) -> bool {

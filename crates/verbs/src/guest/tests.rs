@@ -275,11 +275,12 @@ proptest! {
 fn limits_are_judged_exactly_by_one_replicate_and_by_the_interval_of_several() {
     use model::kind::{self, Recorded};
     use model::limit::LimitState::{self, Exceeded, Kept, Undecided};
+    use model::limit::judge;
     use model::stored::Stored;
     let states = |record: &GuestRecord, stored: Option<&GuestRecord>, text: &str| -> Vec<(String, LimitState)> {
         let limits = kind::limits::<GuestRecord>(&[text.to_owned()], record.plan(), stored.is_some()).unwrap();
         let stored = stored.map(|stored| Stored::new("then", stored.clone()));
-        let found = record.judged(&record.study(stored.as_ref()), stored.as_ref(), &limits);
+        let found = judge(&limits, |metric| record.at_places(&record.study(stored.as_ref()), stored.as_ref(), metric));
         found.into_iter().map(|limit| (limit.arm, limit.state)).collect()
     };
     let arm = |arm: &str, state| (arm.to_owned(), state);

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::kind::{self, Recorded};
-use crate::limit::LimitFinding;
 use crate::limit::LimitState::{self, Exceeded, Kept, Undecided};
+use crate::limit::{LimitFinding, judge};
 use crate::stored::Stored;
 
 /// 30 windows of 100 ms in which the number of I/Os, around 1000, differs by this much.
@@ -29,7 +29,7 @@ fn states(record: Record, stored: Option<Record>, text: &str) -> Vec<LimitState>
 fn judged(record: Record, stored: Option<Record>, text: &str) -> Vec<LimitFinding> {
     let limits = kind::limits::<Record>(&[text.to_owned()], record.plan(), stored.is_some()).unwrap();
     let stored = stored.map(|stored| Stored::new("then", stored));
-    record.judged(&record.study(stored.as_ref()), stored.as_ref(), &limits)
+    judge(&limits, |metric| record.at_places(&record.study(stored.as_ref()), stored.as_ref(), metric))
 }
 
 #[test]
@@ -73,7 +73,11 @@ fn changes_are_against_the_stored_record() {
     }
     let alone = run(0);
     let limits = kind::limits::<Record>(&["iops < -5%".to_owned()], alone.plan(), true).unwrap();
-    assert_eq!(alone.judged(&alone.study(None), None, &limits)[0].state, Undecided, "nothing to judge it by");
+    assert_eq!(
+        judge(&limits, |metric| alone.at_places(&alone.study(None), None, metric))[0].state,
+        Undecided,
+        "nothing to judge it by"
+    );
 }
 
 /// Two executions are the units; what their snapshots do not have comes from the totals of their jobs.

@@ -13,7 +13,7 @@ use crate::compare::record::{CompareRecord, End, Header, RoundRecord, Schedule, 
 use model::experiment::draft::{Draft, Surroundings, Workload};
 use model::experiment::{ArmPlan, Axis, Metric};
 use model::kind::{self, Envelope, Recorded};
-use model::limit::LimitState;
+use model::limit::{LimitState, judge};
 use model::reading::Reading;
 use model::record::{
     ByMeter, Canaries, Count, Execution, Host, Meter, MeterStatus, Outcome, Snapshot, Stretch, SystemCounts,
@@ -60,7 +60,7 @@ fn judged(record: &CompareRecord, limits: &[&str]) -> CompareFinding {
     let texts: Vec<String> = limits.iter().map(|&limit| limit.to_owned()).collect();
     let mut finding = study(record);
     let limits = kind::limits::<CompareRecord>(&texts, record.plan(), false).unwrap();
-    finding.head.limits = record.judged(&finding, None, &limits);
+    finding.head.limits = judge(&limits, |metric| record.at_places(&finding, None, metric));
     finding
 }
 

@@ -5,7 +5,7 @@ use super::*;
 use crate::compare::record::CaseLatency;
 use crate::hostile::{Vandal, changes};
 use model::histogram::Histogram;
-use model::limit::Limit;
+use model::limit::{Limit, judge};
 use model::record::{Direction, Execution, IoInterval, JobRecord, Latency};
 
 fn any_load(round: usize, case: usize) -> Load {
@@ -59,7 +59,7 @@ fn studied(record: &CompareRecord) -> u64 {
     for seed in 0..changes() {
         let changed = serde_json::from_value::<(CompareRecord, Vec<Limit>)>(vandal.changed(seed));
         let Ok((changed, limits)) = changed else { continue };
-        changed.judged(&changed.study(None), None, &limits);
+        judge(&limits, |metric| changed.at_places(&changed.study(None), None, metric));
         let mut progress = Progress::new(&changed.header);
         changed.rounds.iter().for_each(|round| progress.add(round));
         progress.standing();
