@@ -191,6 +191,9 @@ impl Figure {
     }
 }
 
+/// Flame graphs count in whole numbers, so the cost is that of this many I/Os.
+pub const PER: f64 = 1000.0;
+
 /// Chains of calls; width is what they cost.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlameGraph {

@@ -1,12 +1,12 @@
 //! A run in the formats of fio: its JSON, and its lines of fields between semicolons (terse, version 3).
 
-use crate::json;
+use crate::json::Json;
 use model::finding::RunFinding;
 use model::fio_report::{Bins, Directions, FioDirection, FioJob, FioReport, Ordered, Spread};
 
 /// fio's JSON.
 pub fn json(run: &RunFinding, bins: Bins) -> String {
-    json::json(&FioReport::of(run, bins, time))
+    FioReport::of(run, bins, time).json()
 }
 
 /// A line for each job.

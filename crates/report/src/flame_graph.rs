@@ -1,9 +1,7 @@
 //! Flame graphs as text for other programs that draw them.
 
+use crate::document::PER;
 use model::finding::RunFinding;
-
-/// Flame graphs count in whole numbers, so the cost is that of this many I/Os.
-pub const PER: f64 = 1000.0;
 
 /// A line for each stack: its calls, separated by semicolons, and its cycles in 1000 I/Os. Nothing without a profile. Of several phases,
 /// the stacks of each begin with its jobs.

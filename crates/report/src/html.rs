@@ -9,9 +9,8 @@ mod table;
 pub mod timeline;
 
 use crate::document::{
-    Audience, Block, Body, Calls, Chart, Document, Fact, Figure, FlameGraph, Fold, Note, Section, Sentence, Tone,
+    Audience, Block, Body, Calls, Chart, Document, Fact, Figure, FlameGraph, Fold, Note, PER, Section, Sentence, Tone,
 };
-use crate::flame_graph::PER;
 use crate::shell::is_hidden;
 use inferno::flamegraph::{self, Options};
 use model::origin::Input;

@@ -1,33 +1,11 @@
 //! The formats of a report, one row of the table each.
 
+use crate::Finding;
 use model::finding::RunFinding;
 use model::fio_report::Bins;
 use report::document::Document;
 use report::text::Ink;
 use report::{csv, fio, html, mail, markdown, text};
-use serde::Serialize;
-
-/// A finding that can be reported. Its JSON is its serialization; all other formats are rendered from its document.
-pub trait Finding: Json {
-    /// The finding as a document.
-    fn document(&self) -> Document;
-
-    /// The run of iotoll's own engines that it is, if it is one: only that has the numbers of fio's formats.
-    fn own_run(&self) -> Option<&RunFinding> {
-        None
-    }
-}
-
-/// What can be written as JSON.
-pub trait Json {
-    fn json(&self) -> String;
-}
-
-impl<T: Serialize> Json for T {
-    fn json(&self) -> String {
-        report::json::json(self)
-    }
-}
 
 /// File name of the HTML report beside a record.
 pub const PAGE: &str = "report.html";

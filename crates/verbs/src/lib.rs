@@ -25,7 +25,21 @@ mod experiments;
 #[cfg(test)]
 mod hostile;
 
-pub use format::{Finding, Format};
+pub use format::Format;
+use model::finding::RunFinding;
+use report::document::Document;
+use report::json::Json;
+
+/// A finding that can be reported. Its JSON is its serialization; all other formats are rendered from its document.
+pub trait Finding: Json {
+    /// The finding as a document.
+    fn document(&self) -> Document;
+
+    /// The run of iotoll's own engines that it is, if it is one: only that has the numbers of fio's formats.
+    fn own_run(&self) -> Option<&RunFinding> {
+        None
+    }
+}
 
 /// Every kind of record: `$of::<R>()` for each.
 #[macro_export]

@@ -3,8 +3,8 @@
 use crate::compare;
 use crate::compare::CompareFinding;
 use crate::cost::page::fixture;
-use crate::format::Json;
 use model::finding::RunFinding;
+use report::json::Json;
 use serde_json::Value;
 
 fn value(finding: &impl Json) -> Value {
