@@ -6,7 +6,7 @@ use crate::failure::{self, BadInput, bad};
 use crate::input::Inputs;
 use crate::measure::{Asked, Earlier, Measurement, Services, measure};
 use clap::Args;
-use jobs::replaying;
+use jobs::replaying::Replays;
 use model::plan::{Plan, Settings, parse};
 use model::record::Source;
 use std::path::Path;
@@ -51,7 +51,10 @@ pub fn run(arguments: &RunArguments, words: &[String]) -> anyhow::Result<ExitCod
     let asked = Asked::of(words, &arguments.output, &arguments.earlier, &measuring.observed.session)?;
     let mut plan = plan(arguments, &asked.services, &asked.inputs)?;
     let (jobs, warnings) = plan.replaying();
-    let replays = replaying::resolve(jobs, warnings)?;
+    let mut replays = Replays::default();
+    for (phase, number, job) in jobs {
+        warnings.extend(replays.read(phase, number, job)?);
+    }
     if arguments.readonly {
         refuse_writes(&mut plan)?;
     }

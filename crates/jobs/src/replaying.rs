@@ -24,18 +24,12 @@ impl Replays {
     pub fn of(&self, phase: usize, job: usize, copy: u32) -> Option<Arc<Replay>> {
         self.0.get(&(phase, job, copy)).cloned()
     }
-}
 
-/// Reads the traces of jobs, each with the number of its phase and its own in it, and says in the jobs what they do then.
-///
-/// # Errors
-/// A trace that cannot be read, or is none.
-pub fn resolve<'a>(
-    jobs: impl Iterator<Item = (usize, usize, &'a mut JobPlan)>,
-    warnings: &mut Vec<Warning>,
-) -> Result<Replays> {
-    let mut replays = Replays::default();
-    for (phase, number, job) in jobs {
+    /// Reads the traces of a job, given the number of its phase and its own in it, and says in the job what it does then.
+    ///
+    /// # Errors
+    /// A trace that cannot be read, or is none.
+    pub fn read(&mut self, phase: usize, number: usize, job: &mut JobPlan) -> Result<Option<Warning>> {
         let mut read: BTreeMap<String, Arc<Replay>> = BTreeMap::new();
         for copy in 0..job.copies.max(1) {
             let Some(trace) = job.replay.trace_of(copy) else { continue };
@@ -44,13 +38,13 @@ pub fn resolve<'a>(
                 None => Arc::new(parsed(job, trace)?),
             };
             read.insert(trace.to_owned(), replay.clone());
-            replays.0.insert((phase, number, copy), replay);
+            self.0.insert((phase, number, copy), replay);
         }
         let replayed = as_replayed(job, &read.into_values().collect::<Vec<_>>());
-        warnings.extend(other_files(job, &replayed));
+        let warning = other_files(job, &replayed);
         *job = replayed;
+        Ok(warning)
     }
-    Ok(replays)
 }
 
 /// As in fio, a trace names its files, and `filename` has no effect.

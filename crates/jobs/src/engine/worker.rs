@@ -179,6 +179,15 @@ impl Worker {
         self.at_start = Some(Box::new(action));
     }
 
+    /// Measures how long the busy work takes in this thread, if there is any and it is not known yet. Takes some
+    /// milliseconds.
+    pub fn calibrate(&mut self) {
+        if let (Some(burner), None) = (self.injection.burner, self.burnt_ticks) {
+            let calibrated = Burner::calibrated(burner.asked_ticks());
+            (self.injection.burner, self.burnt_ticks) = (Some(calibrated.burner), Some(calibrated.burnt_ticks));
+        }
+    }
+
     /// Waits for `startdelay`, then starts the clocks of ramp and runtime.
     fn begin(&mut self) -> u64 {
         self.calibrate();
@@ -503,5 +512,17 @@ impl Worker {
         self.pacing.count_anew();
         self.limits.alarm = self.deadline(now);
         Next::Count
+    }
+
+    /// All requests were issued.
+    #[cold]
+    fn complete(&mut self) -> Next {
+        self.complete = true;
+        self.finish()
+    }
+
+    #[cold]
+    fn finish(&mut self) -> Next {
+        if self.pacing.last_sync() || self.pacing.close_sync() { Next::Sync } else { Next::Done }
     }
 }

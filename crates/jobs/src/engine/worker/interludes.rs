@@ -1,4 +1,4 @@
-//! What the loop does between requests, if the job asks for it: busy work, pauses and syncs; and how it fails.
+//! What the loop does between requests if the job asks for it: busy work, pauses and syncs; and how it fails.
 
 use super::super::Sync;
 use super::super::pacing::{Backlog, Replaying, Step};
@@ -47,15 +47,6 @@ impl Injection {
 }
 
 impl Worker {
-    /// Measures how long the busy work takes in this thread, if there is any and it is not known yet. Takes some
-    /// milliseconds.
-    pub fn calibrate(&mut self) {
-        if let (Some(burner), None) = (self.injection.burner, self.burnt_ticks) {
-            let calibrated = Burner::calibrated(burner.asked_ticks());
-            (self.injection.burner, self.burnt_ticks) = (Some(calibrated.burner), Some(calibrated.burnt_ticks));
-        }
-    }
-
     /// The busy work added to each I/O; `None` if it is added once in a time.
     pub fn injected(&self, plan: &JobPlan, clock: Hertz) -> Option<Injected> {
         if self.injection.every > 0 {
@@ -73,18 +64,6 @@ impl Worker {
             }
         }
         Ok(())
-    }
-
-    /// All requests were issued.
-    #[cold]
-    pub(super) fn complete(&mut self) -> Next {
-        self.complete = true;
-        self.finish()
-    }
-
-    #[cold]
-    pub(super) fn finish(&mut self) -> Next {
-        if self.pacing.last_sync() || self.pacing.close_sync() { Next::Sync } else { Next::Done }
     }
 
     /// A pause, or until the job's time is over, as in fio.
