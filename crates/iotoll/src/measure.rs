@@ -25,7 +25,7 @@ use std::fs::File;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use verbs::Finding;
 use verbs::format::PAGE;
@@ -166,7 +166,10 @@ pub fn measure<R: Recorded<Finding: Finding>>(
     left.unless({
         // If the measurement is ending anyway, no signal needs to undo it.
         let (created, saving) = (Arc::downgrade(&created), (!verb.grows).then(|| saving.clone()));
-        move || undo(&created, || saving.iter().for_each(Saving::abandon))
+        move || {
+            created.upgrade().iter().for_each(|created| created.undo());
+            saving.iter().for_each(Saving::abandon);
+        }
     });
     let line = ProgressLine::new(output.quiet);
     let outcome = work(settings, &created, &mut |progress| line.show(&progress));
@@ -228,14 +231,6 @@ fn conclude<R: Recorded<Finding: Finding>>(
         kept = Ok(());
     }
     both(kept, results.print(finding, folder))
-}
-
-/// Undoes what a measurement did to files, if it still runs, and then the rest.
-fn undo(created: &Weak<Created>, rest: impl Fn()) {
-    if let Some(created) = created.upgrade() {
-        created.undo();
-    }
-    rest();
 }
 
 /// A new seed, when the user gave none.

@@ -69,10 +69,11 @@ fn of(path: &Path) -> anyhow::Result<&'static Row> {
     })
 }
 
-/// Studies a record, compared with an earlier one if there is one, and prints the finding. Limits replace those of the record, and decide how
+/// Studies a record as far as it goes, compared with an earlier one if there is one, and prints the finding. Limits replace those of the record, and decide how
 /// the program ends.
 fn show<R: Recorded<Finding: Finding>>(path: &Path, arguments: &ReportArguments) -> anyhow::Result<ExitCode> {
-    let record: R = to_show(path)?;
+    let (record, cut_off): (R, Option<String>) = lab::store::load_to_show(path)?;
+    cut_off.iter().for_each(|why| failure::complain(why));
     let limits = measure::limits::<R>(&arguments.earlier, record.plan())?;
     let stored = measure::stored(arguments.earlier.stored.as_deref(), record.plan())?;
     let is_judged = !limits.is_empty();
@@ -86,13 +87,6 @@ fn show<R: Recorded<Finding: Finding>>(path: &Path, arguments: &ReportArguments)
     let judged = is_judged.then(|| failure::of_finding(finding.as_ref()));
     measure::print(&finding, arguments.shown, Some(folder_of(path)))?;
     Ok(judged.unwrap_or(ExitCode::SUCCESS))
-}
-
-/// A record, as far as it goes.
-fn to_show<R: Recorded>(path: &Path) -> anyhow::Result<R> {
-    let (record, cut_off): (R, Option<String>) = lab::store::load_to_show(path)?;
-    cut_off.iter().for_each(|why| failure::complain(why));
-    Ok(record)
 }
 
 /// What the record at `path` says of each metric, of whatever version of the method it is.

@@ -18,7 +18,7 @@ use crate::record::{Host, IoInterval, Snapshot};
 use crate::slice::{Choice, MeasuredSlices, RoundRecord, Rounds, SliceReading, SliceRecord};
 use crate::stats::evidence::arms;
 use crate::stats::{Estimate, Neighbours, Pair, PairedRound, confidence_of_each, difference, ratio_of_sums};
-use crate::study::work::io_seconds;
+use crate::study::windows::io_seconds;
 use crate::unit::Nanos;
 use accounts::Explaining;
 use events::CountedEvents;

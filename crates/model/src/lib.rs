@@ -29,7 +29,6 @@ pub mod reading;
 pub mod record;
 pub mod scaling;
 pub mod slice;
-mod steal;
 pub mod storage;
 pub mod stored;
 pub mod study;

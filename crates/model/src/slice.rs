@@ -4,6 +4,7 @@
 pub mod command;
 mod execution;
 pub(crate) mod rounds;
+mod steal;
 
 pub use command::{bytes_of_a_message, counts};
 pub use rounds::{CaseLoad, Choice, Measured, MeasuredSlices, Round, Rounds, SliceCost, why_unmetered};

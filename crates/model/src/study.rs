@@ -5,13 +5,13 @@ pub(crate) mod against_stored;
 pub mod caveats;
 pub(crate) mod events;
 mod job;
+mod net_cost;
 pub(crate) mod page_cache;
 pub mod placement;
 pub mod probes;
 pub mod regimes;
 mod series;
 pub(crate) mod windows;
-pub mod work;
 
 use crate::account::BUSY_OTHERS;
 use crate::account::named::others_of;
@@ -34,9 +34,10 @@ use crate::stored::machine::Machine;
 use crate::unit::{Hertz, Nanos};
 use accounts::Total;
 use caveats::below_own_threads;
+use net_cost::{BackgroundRates, Cost, Per, Rate, Work, per_work};
 use std::collections::{BTreeMap, BTreeSet};
-use windows::{BackgroundRates, BusyTime, Cost, Per, Rate, WorkloadThreads, per_work, windows};
-use work::Work;
+pub use windows::io_seconds;
+use windows::{BusyTime, WorkloadThreads, windows};
 
 impl Recorded for Record {
     const KIND: Kind = Kind {
@@ -289,7 +290,7 @@ fn phase_finding(
     let of_threads = of_threads.and_then(|(_, costs)| costs.ok()?.per_io);
     let net = per_io.map(|cost| cost.net);
     let thread = thread_cycles_per_io(executions, work.ios, rates);
-    let switches = windows::switches(executions, rates);
+    let switches = net_cost::switches(executions, rates);
     let cycles_outside_io = outside(executions, headline, rates);
     let busy_cpus = |cycles_per_second: f64| cycles_per_second / rates.context.clock.0;
     let an_execution = work.wall_seconds / executions.len().max(1) as f64;
@@ -317,7 +318,7 @@ fn phase_finding(
         (Metric::ContextSwitchesPerIo, switches),
         (Metric::ThreadCyclesPerIo, told(thread)),
         (Metric::Cycles, told(per_second.map(|cost| cost.net.scaled(an_execution)))),
-        (Metric::Seconds, told(work::seconds(executions))),
+        (Metric::Seconds, told(net_cost::seconds(executions))),
     ];
     let functions = profile::study(executions, &accounts, net);
     let basis = per_io.or(per_second);
@@ -532,7 +533,7 @@ fn thread_cycles_per_io(executions: &[Execution], ios: Option<u64>, rates: &Back
 fn threads_on_cpu(executions: &[Execution], wall_seconds: f64) -> Option<f64> {
     let jobs = || executions.iter().flat_map(|execution| &execution.jobs);
     let threads = jobs().count() as f64 / executions.len().max(1) as f64;
-    let nanos = match work::own_in_interval(executions) {
+    let nanos = match windows::own_in_interval(executions) {
         Some(own) => own.nanos,
         None => jobs().map(|job| job.thread_nanos).sum::<Option<Nanos>>()?.as_f64(),
     };

@@ -1,12 +1,12 @@
 //! A run in the formats of fio: its JSON, and its lines of fields between semicolons (terse, version 3).
 
-use crate::json::Json;
+use crate::json;
 use model::finding::RunFinding;
 use model::fio_report::{Bins, Directions, FioDirection, FioJob, FioReport, Ordered, Spread};
 
 /// fio's JSON.
 pub fn json(run: &RunFinding, bins: Bins) -> String {
-    FioReport::of(run, bins, time).json()
+    json::json(&FioReport::of(run, bins, time))
 }
 
 /// A line for each job.

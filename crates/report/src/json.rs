@@ -3,19 +3,12 @@
 use crate::shell::is_hidden;
 use serde::Serialize;
 
-/// What can be written as JSON.
-pub trait Json {
-    /// Indented JSON with a final newline. Numbers that are not finite become `null`.
-    fn json(&self) -> String;
-}
-
-impl<T: Serialize> Json for T {
-    fn json(&self) -> String {
-        match serde_json::to_string_pretty(self) {
-            Ok(text) => escaped(text) + "\n",
-            // Unreachable: findings contain nothing that JSON cannot represent. A script that reads this sees no schema.
-            Err(error) => format!("{}\n", serde_json::json!({ "error": error.to_string() })),
-        }
+/// Indented JSON with a final newline. Numbers that are not finite become `null`.
+pub fn json<T: Serialize>(finding: &T) -> String {
+    match serde_json::to_string_pretty(finding) {
+        Ok(text) => escaped(text) + "\n",
+        // Unreachable: findings contain nothing that JSON cannot represent. A script that reads this sees no schema.
+        Err(error) => format!("{}\n", serde_json::json!({ "error": error.to_string() })),
     }
 }
 
@@ -42,12 +35,12 @@ mod tests {
 
     #[test]
     fn what_changes_the_direction_of_a_line_is_escaped() {
-        assert_eq!("a\u{202e}b\u{2028}\u{85}".json(), "\"a\\u202eb\\u2028\\u0085\"\n");
+        assert_eq!(json(&"a\u{202e}b\u{2028}\u{85}"), "\"a\\u202eb\\u2028\\u0085\"\n");
     }
 
     #[test]
     fn no_control_character_remains() {
-        assert_eq!("\u{1b}[2J\u{9b}2J\u{7f}\n".json(), "\"\\u001b[2J\\u009b2J\\u007f\\n\"\n");
-        assert_eq!(serde_json::from_str::<String>(&"\u{9b}2J".json()).unwrap(), "\u{9b}2J");
+        assert_eq!(json(&"\u{1b}[2J\u{9b}2J\u{7f}\n"), "\"\\u001b[2J\\u009b2J\\u007f\\n\"\n");
+        assert_eq!(serde_json::from_str::<String>(&json(&"\u{9b}2J")).unwrap(), "\u{9b}2J");
     }
 }

@@ -26,18 +26,26 @@ mod experiments;
 mod hostile;
 
 pub use format::Format;
-use model::finding::RunFinding;
-use report::document::Document;
-use report::json::Json;
 
 /// A finding that can be reported. Its JSON is its serialization; all other formats are rendered from its document.
 pub trait Finding: Json {
     /// The finding as a document.
-    fn document(&self) -> Document;
+    fn document(&self) -> report::document::Document;
 
     /// The run of iotoll's own engines that it is, if it is one: only that has the numbers of fio's formats.
-    fn own_run(&self) -> Option<&RunFinding> {
+    fn own_run(&self) -> Option<&model::finding::RunFinding> {
         None
+    }
+}
+
+/// What can be written as JSON.
+pub trait Json {
+    fn json(&self) -> String;
+}
+
+impl<T: serde::Serialize> Json for T {
+    fn json(&self) -> String {
+        report::json::json(self)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::experiment::Metric;
 use crate::record::{EventCounts, Mode};
 use crate::slice::{RoundRecord, Rounds, SliceReading, SliceRecord};
 use crate::study::events::counts_between;
-use crate::study::work::io_seconds;
+use crate::study::windows::io_seconds;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 

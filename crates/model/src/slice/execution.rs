@@ -2,8 +2,7 @@
 
 use super::Measured;
 use crate::record::{Direction, Execution, JobRecord, Latency, Meter};
-use crate::study::windows::{Window, steal_taken_off, windows};
-use crate::study::work::{io_seconds, switches, total};
+use crate::study::windows::{Window, io_seconds, steal_taken_off, switches, total, windows};
 use crate::study::{Context, page_cache};
 
 /// All but the cycles during I/O.

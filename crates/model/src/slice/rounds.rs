@@ -3,12 +3,12 @@
 //! The sums grow while the experiment is measured, because it ends when it is precise enough.
 
 use super::command::{self, CommandScale, Commands};
+use super::steal::{SliceReadings, stolen};
 use super::{RoundRecord, SliceReading, SliceRecord, execution};
 use crate::experiment::metric::Term;
 use crate::experiment::{Metric, WorkCounter};
 use crate::record::{Host, Meter, MeterStatus, Snapshot};
 use crate::stats::{LogRatio, Pair, PairedRound, Resolution, exceeds_background, log_ratio};
-use crate::steal::{SliceReadings, stolen};
 use crate::study::Context;
 use crate::study::caveats::NEVER_IDLE;
 use crate::study::windows::window;

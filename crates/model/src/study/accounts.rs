@@ -5,8 +5,8 @@ mod exact;
 
 pub(super) use exact::{Total, largest_others, of_the_load, others_part, rates, shared};
 
-use super::windows::BackgroundRates;
-use super::work::{own_growth, own_in_interval};
+use super::net_cost::BackgroundRates;
+use super::windows::{own_growth, own_in_interval};
 use crate::account::named::{LEAST_SHARE, SOAKER, label};
 use crate::finding::AccountFinding;
 use crate::record::{Execution, TaskOwner};

@@ -1,8 +1,7 @@
 //! Caveats that follow from the numbers of a run. Comparisons (`verbs/src/compare/study/caveats.rs`) use the same thresholds.
 
 use super::accounts::largest_others;
-use super::windows::{Window, steal_taken_off, windows};
-use super::work::{io_seconds, own_in_interval};
+use super::windows::{Window, io_seconds, own_in_interval, steal_taken_off, windows};
 use super::{Context, placement, regimes};
 use crate::account::BUSY_OTHERS;
 use crate::elided_list::elided_list;

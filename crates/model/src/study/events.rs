@@ -1,6 +1,7 @@
 //! Events per I/O: counts in the windows of their own, net of their rates without the load.
 
-use super::windows::{Per, Rate, Window, per_work, rate};
+use super::net_cost::{Per, Rate, per_work, rate};
+use super::windows::Window;
 use crate::events::Events;
 use crate::finding::CountedFinding;
 use crate::record::{EventCounts, Execution, IoInterval, Mode, Record, Snapshot, Stretch};

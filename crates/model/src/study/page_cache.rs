@@ -1,7 +1,7 @@
 //! Where the reads of a phase came from: bytes requested by jobs compared with bytes delivered by storage.
 
 use super::regimes::SOURCES_APART;
-use super::work::growth;
+use super::windows::growth;
 use crate::page_cache::{self, CacheFinding, CacheState, ReadBytes, is_buffered};
 use crate::plan::{JobPlan, Medium};
 use crate::record::{Execution, JobRecord, Snapshot};

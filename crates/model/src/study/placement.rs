@@ -4,7 +4,8 @@
 //! the headline meter. A meter's window may contain several snapshot windows; it belongs to a mode only if all of them
 //! do.
 
-use super::windows::{BackgroundRates, done_between, windows};
+use super::net_cost::BackgroundRates;
+use super::windows::{done_between, windows};
 use super::with_jobs;
 use crate::finding::PhaseFinding;
 use crate::placement::{

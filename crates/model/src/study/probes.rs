@@ -3,8 +3,9 @@
 //! Counters are treated like meters: windows, the background's rate, and the common estimator. A gauge's mean uses its
 //! level at both ends of each window. A counter that decreased has no result, only a reason.
 
+use super::net_cost::{Per, Rate, per_work, rate};
 use super::series::merged;
-use super::windows::{Per, Rate, Window, done_between, per_work, rate, windows_of_counter};
+use super::windows::{Window, done_between, windows_of_counter};
 use crate::finding::ProbeFinding;
 use crate::probe::{Descriptor, Kind};
 use crate::record::{Execution, IoInterval, Snapshot, Stretch};

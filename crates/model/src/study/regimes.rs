@@ -4,8 +4,8 @@
 //! The rate is I/Os per second if they are counted live, otherwise what storage read per second, which shows whether a
 //! command found its files in memory. If there are several executions, each is one reading.
 
-use super::windows::{BackgroundRates, done_between, quiet_pairs};
-use super::work::{io_seconds, total};
+use super::net_cost::BackgroundRates;
+use super::windows::{done_between, io_seconds, quiet_pairs, total};
 use super::{cost_of, cost_within, page_cache, thread_cycles_per_io};
 use crate::elided_list::elided_list;
 use crate::experiment::Metric;

@@ -2,8 +2,9 @@
 //! rate, load and cost.
 
 use super::Context;
+use super::net_cost::BackgroundRates;
 use super::regimes::{Step, steps};
-use super::windows::{BackgroundRates, Window, windows};
+use super::windows::{Window, windows};
 use crate::finding::SeriesPoint;
 use crate::record::{Execution, Meter};
 use crate::unit::Nanos;

@@ -14,7 +14,8 @@ use crate::meter::Meter;
 use crate::record::{Execution, IoInterval, Mode, Snapshot, Stretch};
 use crate::stats::{Neighbours, Pair, ratio_of_sums};
 use crate::study::Context;
-use crate::study::windows::{BackgroundRates, Per, Rate, Window, done_between, per_work, window};
+use crate::study::net_cost::{BackgroundRates, Per, Rate, per_work};
+use crate::study::windows::{Window, done_between, window};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A window that kept accounts.

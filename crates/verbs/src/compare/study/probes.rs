@@ -11,8 +11,8 @@ use model::record::Snapshot;
 use model::slice::Rounds;
 use model::stats::estimate::CONFIDENCE;
 use model::stats::{Evidence, Neighbours, Pair, PairedRound, Resolution, log_ratio, ratio_of_sums};
+use model::study::io_seconds;
 use model::study::probes::Probe;
-use model::study::work::io_seconds;
 
 /// Every probe in two cases of a cell.
 pub(super) fn comparisons(record: View, sums: &Rounds, baseline: usize, candidate: usize) -> Vec<ProbeComparison> {
