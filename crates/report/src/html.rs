@@ -362,7 +362,9 @@ mod tests {
     }
 
     #[test]
-    fn without_calls_nothing_is_drawn() {
+    fn without_calls_nothing_is_drawn_and_costs_whose_sum_would_not_fit_are() {
         assert_eq!(flame_graph(&FlameGraph::default()), "");
+        let large = |calls: &str| Calls { calls: calls.to_owned(), cost: 1.1e16, before: None };
+        assert_ne!(flame_graph(&FlameGraph { calls: ["a", "b"].map(large).to_vec(), ..FlameGraph::default() }), "");
     }
 }
