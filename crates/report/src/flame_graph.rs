@@ -12,12 +12,14 @@ pub fn folded(finding: &RunFinding) -> Option<String> {
     let stacks = finding.phases.iter().flat_map(|phase| {
         let begin = if several { format!("{};", phase.jobs.join("+").replace(';', ":")) } else { String::new() };
         phase.functions.stacks.iter().map(move |stack| {
-            let value = (stack.cycles_per_io * PER).round();
-            // Neither negative nor beyond what fits, which a number of a damaged record may be.
-            let value = if value.is_finite() { value.clamp(0.0, 1e18) } else { 0.0 };
-            format!("{begin}{} {value:.0}\n", stack.calls.replace(['\n', '\r'], " "))
+            format!("{begin}{} {}\n", stack.calls.replace(['\n', '\r'], " "), whole(stack.cycles_per_io))
         })
     });
     let lines: String = stacks.collect();
     (!lines.is_empty()).then_some(lines)
+}
+
+/// A cost as flame graphs count. A number of a damaged record may be negative, or so large that the sum of all stacks does not fit.
+pub(crate) fn whole(cycles_per_io: f64) -> u64 {
+    (cycles_per_io * PER).round().clamp(0.0, 1e15) as u64
 }
