@@ -432,7 +432,7 @@ impl Saving {
 
 /// Writes a profile, if there is one, for programs that draw and compare profiles.
 fn write_profile(folder: &Path, finding: &RunFinding) -> anyhow::Result<()> {
-    report::folded(finding)
+    report::flame_graph::folded(finding)
         .map_or(Ok(()), |stacks| write_file(&folder.join("profile.folded"), "writing the profile", stacks.as_bytes()))
 }
 

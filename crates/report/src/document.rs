@@ -194,6 +194,11 @@ impl Figure {
 /// Flame graphs count in whole numbers, so the cost is that of this many I/Os.
 pub const PER: f64 = 1000.0;
 
+/// A cost as flame graphs count. A number of a damaged record may be negative, or so large that the sum of all stacks does not fit.
+pub(crate) fn whole(per_io: f64) -> u64 {
+    (per_io * PER).round().clamp(0.0, 1e15) as u64
+}
+
 /// Chains of calls; width is what they cost.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlameGraph {

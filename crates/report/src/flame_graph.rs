@@ -1,6 +1,6 @@
 //! Flame graphs as text for other programs that draw them.
 
-use crate::document::PER;
+use crate::document::whole;
 use model::finding::RunFinding;
 
 /// A line for each stack: its calls, separated by semicolons, and its cycles in 1000 I/Os. Nothing without a profile. Of several phases,
@@ -10,10 +10,7 @@ pub fn folded(finding: &RunFinding) -> Option<String> {
     let stacks = finding.phases.iter().flat_map(|phase| {
         let begin = if several { format!("{};", phase.jobs.join("+").replace(';', ":")) } else { String::new() };
         phase.functions.stacks.iter().map(move |stack| {
-            let value = (stack.cycles_per_io * PER).round();
-            // Neither negative nor beyond what fits, which a number of a damaged record may be.
-            let value = if value.is_finite() { value.clamp(0.0, 1e18) } else { 0.0 };
-            format!("{begin}{} {value:.0}\n", stack.calls.replace(['\n', '\r'], " "))
+            format!("{begin}{} {}\n", stack.calls.replace(['\n', '\r'], " "), whole(stack.cycles_per_io))
         })
     });
     let lines: String = stacks.collect();

@@ -10,6 +10,7 @@ pub mod timeline;
 
 use crate::document::{
     Audience, Block, Body, Calls, Chart, Document, Fact, Figure, FlameGraph, Fold, Note, PER, Section, Sentence, Tone,
+    whole,
 };
 use crate::shell::is_hidden;
 use inferno::flamegraph::{self, Options};
@@ -212,7 +213,6 @@ fn flame_graph(graph: &FlameGraph) -> String {
 
 /// The graph as an SVG file that can be searched and zoomed without a network; `None` if nothing can be drawn.
 fn svg(graph: &FlameGraph) -> Option<String> {
-    let whole = |value: f64| format!("{:.0}", value * PER);
     let line = |Calls { calls, cost, before }: &Calls| match before {
         Some(before) => format!("{calls} {} {}", whole(*before), whole(*cost)),
         None => format!("{calls} {}", whole(*cost)),
@@ -362,7 +362,9 @@ mod tests {
     }
 
     #[test]
-    fn without_calls_nothing_is_drawn() {
+    fn without_calls_nothing_is_drawn_and_costs_whose_sum_would_not_fit_are() {
         assert_eq!(flame_graph(&FlameGraph::default()), "");
+        let large = |calls: &str| Calls { calls: calls.to_owned(), cost: 1.1e16, before: None };
+        assert_ne!(flame_graph(&FlameGraph { calls: ["a", "b"].map(large).to_vec(), ..FlameGraph::default() }), "");
     }
 }

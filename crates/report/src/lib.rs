@@ -17,6 +17,5 @@ pub mod phrase;
 pub mod shell;
 pub mod text;
 
-pub use flame_graph::folded;
 pub use model::number;
 pub use text::Ink;

@@ -14,7 +14,7 @@ mod tests {
 
     #[test]
     fn changed_records_are_studied_or_refused() {
-        let record: Record = serde_json::from_str(EVERYTHING).unwrap();
+        let record: Record = serde_json::from_value(serde_json::from_str(EVERYTHING).unwrap()).unwrap();
         let vandal = Vandal::new(&record);
         let mut studied = 0;
         for seed in 0..changes() {

@@ -85,7 +85,7 @@ fn a_setting_is_put_back_on_a_full_disk() {
         let found = "a line of the original value\n".repeat(100);
         folder.write("tiny/knob", &found);
         let knob = format!("--candidate-set=file:{}=other", folder.path("tiny/knob").display());
-        let compare = "compare --meters thread --quiet --no-save --format json --ioengine=null --size=1m --budget 1s";
+        let compare = "compare --meters thread --quiet --no-save --format json --ioengine=null --size=1m --rate_iops=1k --budget 1s";
         let compare = folder.iotoll(compare).word(knob).word_list("--candidate-cleanup true --candidate-setup");
         // Sectors of 512 bytes that the file keeps while it has the short value.
         let ended = compare.word("stat -c %b tiny/knob > kept; cat /dev/zero > tiny/filler; true").run().done();
@@ -102,7 +102,8 @@ fn a_setting_that_cannot_be_put_back_is_said_once() {
     let folder = Folder::new();
     folder.write("knob", "original\n");
     let knob = format!("--candidate-set=file:{}=other", folder.path("knob").display());
-    let compare = "compare --meters thread --quiet --no-save --format json --ioengine=null --size=1m --budget 1s";
+    let compare =
+        "compare --meters thread --quiet --no-save --format json --ioengine=null --size=1m --rate_iops=1k --budget 1s";
     let compare = folder.iotoll(compare).word(knob).word_list("--candidate-cleanup true --candidate-setup");
     // A ledger of its own, because it stays.
     let state = format!("XDG_STATE_HOME={}", folder.path("state").display());

@@ -10,7 +10,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const COMPARE: &str = "compare --meters thread --quiet --no-save --ioengine=spin --size=1m --spin_cycles=20000 --budget 60s --precision 0.01%";
+const COMPARE: &str =
+    "compare --meters thread --quiet --no-save --ioengine=null --size=1m --rate_iops=1k --budget 60s --precision 0.01%";
 const NEXT: &str =
     "run --background 200ms --no-save --quiet --format json --name=n --ioengine=null --size=1m --number_ios=10";
 

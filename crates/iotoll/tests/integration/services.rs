@@ -106,7 +106,8 @@ fn a_server_that_dies_ends_the_measurement() {
     let null = "--ioengine=null --size=1g --time_based --runtime=50";
     let verbs = [
         format!("run --background 200ms {null}"),
-        "compare --meters thread --budget 50s --ioengine=null --size=1m --candidate inject_ns=10".to_owned(),
+        "compare --meters thread --budget 50s --ioengine=null --size=1m --rate_iops=1k --candidate inject_ns=10"
+            .to_owned(),
         "ftq --duration 50s --cpu".to_owned(),
         "blast --duration 50s --rounds 200".to_owned(),
         "cost --background 200ms -- sleep 50".to_owned(),

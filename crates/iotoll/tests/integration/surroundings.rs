@@ -14,7 +14,7 @@ const VERBS: [&str; 11] = [
     "run --background 200ms --no-save --quiet --format json --ioengine=null --size=1m",
     "run --background 200ms --no-save --quiet --format json --filename=data --rw=randread --number_ios=100",
     "cost --background 200ms --no-save --quiet --format json --ios 5 -- true",
-    "compare --no-save --quiet --format json --budget 1s --ioengine=null --size=1m --candidate bs=8k",
+    "compare --no-save --quiet --format json --budget 1s --ioengine=null --size=1m --rate_iops=1k --candidate bs=8k",
     "compare --meters thread --no-save --quiet --format json --budget 1s --slices off --aa -- true",
     "ftq --no-save --quiet --format json --cpu --duration 300ms",
     "blast --no-save --quiet --format json --duration 400ms --rounds 2",

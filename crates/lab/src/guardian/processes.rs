@@ -49,7 +49,8 @@ impl Leader {
 
     /// Whether it has been killed, and the kernel has not ended it yet.
     pub fn is_dying(self) -> bool {
-        self.stat().is_some_and(|stat| stat.is_exiting() || awaits_kill(self.process))
+        // In this order: a signal that waits no longer has begun to end it.
+        awaits_kill(self.process) || self.stat().is_some_and(|stat| stat.is_exiting())
     }
 
     /// What the kernel says of it as long as it runs.

@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(value["schema"], "iotoll.doctor/1");
         assert_eq!(value["checks"][3]["state"], "poor");
         assert_eq!(value["checks"][3]["mend"], "echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo");
-        let back: Diagnosis = serde_json::from_str(&text).unwrap();
+        let back: Diagnosis = serde_json::from_value(value).unwrap();
         assert_eq!(back.summary, diagnosis().summary);
     }
 }

@@ -32,9 +32,9 @@ fn recorded(lines: &str) -> GuestFinding {
 }
 
 fn record(lines: &str) -> GuestRecord {
-    let mut lines = lines.lines();
-    let envelope = lines.next().and_then(|line| serde_json::from_str(line).ok()).expect("an envelope");
-    let lines: Result<_, _> = lines.map(serde_json::from_str).collect();
+    let mut lines = lines.lines().map(|line| serde_json::from_str(line).expect("JSON"));
+    let envelope = lines.next().and_then(|line| serde_json::from_value(line).ok()).expect("an envelope");
+    let lines: Result<_, _> = lines.map(serde_json::from_value).collect();
     GuestRecord::assemble(envelope, lines.expect("lines of a record")).expect("a record")
 }
 

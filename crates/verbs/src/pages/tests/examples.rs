@@ -4,30 +4,32 @@ use crate::pages::plan;
 use crate::{Finding, doctor, history};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
-type Examples = Vec<(String, Box<dyn Finding>)>;
+pub type Example = (String, Box<dyn Finding + Send + Sync>);
 
-/// Findings of every kind of record.
-pub fn measured() -> Examples {
-    fn named<F: Finding + 'static>(kind: &str, findings: Vec<(&str, F)>) -> Examples {
-        let name = |name: &str| format!("{kind}_{name}");
-        findings.into_iter().map(|(own, finding)| (name(own), Box::new(finding) as Box<dyn Finding>)).collect()
-    }
-    macro_rules! of {
-        ($($kind:ident)+) => { [$(named(stringify!($kind), crate::$kind::page::fixture::all())),+] };
-    }
-    fixtures!(of).into_iter().flatten().collect()
+/// All that can be shown: also what no record contains. The last three are that.
+pub fn all() -> &'static [Example] {
+    // Making them takes longer than showing one of them.
+    static ALL: LazyLock<Vec<Example>> = LazyLock::new(|| {
+        fn named<F: Finding + Send + Sync + 'static>(kind: &str, findings: Vec<(&str, F)>) -> Vec<Example> {
+            findings.into_iter().map(|(own, finding)| (format!("{kind}_{own}"), Box::new(finding) as _)).collect()
+        }
+        macro_rules! of {
+            ($($kind:ident)+) => { [$(named(stringify!($kind), crate::$kind::page::fixture::all())),+] };
+        }
+        let mut all: Vec<Example> = fixtures!(of).into_iter().flatten().collect();
+        all.push(("doctor".to_owned(), Box::new(doctor::page::fixture())));
+        all.push(("experiment".to_owned(), Box::new(plan::fixture())));
+        all.push(("history".to_owned(), Box::new(history::page::fixture::upgraded())));
+        all
+    });
+    &ALL
 }
 
-/// All that can be shown: also what no record contains.
-pub fn all() -> Examples {
-    let others: [(&str, Box<dyn Finding>); 3] = [
-        ("doctor", Box::new(doctor::page::fixture())),
-        ("experiment", Box::new(plan::fixture())),
-        ("history", Box::new(history::page::fixture::upgraded())),
-    ];
-    measured().into_iter().chain(others.map(|(name, finding)| (name.to_owned(), finding))).collect()
+/// Findings of every kind of record.
+pub fn measured() -> &'static [Example] {
+    &all()[..all().len() - 3]
 }
 
 /// The finding of this name that is written down in `json`, among others. `prepare` may fill in what would be long there.

@@ -6,9 +6,14 @@
 mod markup;
 mod wild;
 
-use crate::pages::tests::{fits, html as page};
-use crate::{Finding, Format, history};
+use crate::pages::tests::markdown::foreign_tag;
+use crate::pages::tests::{csv, fits, html as page};
+use crate::{Finding, Format, compare, history};
+use proptest::prelude::*;
 use report::Ink;
+use report::csv::bare;
+use report::html::html;
+use report::markdown::markdown;
 use report::shell::is_hidden;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -118,9 +123,8 @@ impl Fate {
     }
 
     /// `value` with some wrong fields; an error if its type has no such value.
-    fn apply<T: Serialize + DeserializeOwned>(&self, value: &T) -> Result<T, Error> {
-        let value = serde_json::to_value(value).unwrap();
-        T::deserialize(Wild { value: &value, fate: self })
+    fn apply<T: DeserializeOwned>(&self, value: &Value) -> Result<T, Error> {
+        T::deserialize(Wild { value, fate: self })
     }
 }
 
@@ -128,7 +132,7 @@ impl Fate {
 pub fn filled<F: Serialize + DeserializeOwned>(finding: &F, number: f64, text: &str) -> F {
     let numbers = [number, -number, number];
     let fate = Fate { state: Cell::new(0), rate: 1000, shape: 0, numbers, text: text.to_owned(), times: 9 };
-    fate.apply(finding).expect("every number and name is valid")
+    fate.apply(&serde_json::to_value(finding).unwrap()).expect("every number and name is valid")
 }
 
 /// All seeds of a test, for each fixture.
@@ -148,8 +152,9 @@ fn survives<F: Finding + Serialize + DeserializeOwned>(fixtures: Vec<(&str, F)>)
     let mut rendered = 0;
     let fixed = fixtures.len();
     for (name, finding) in fixtures {
+        let finding = serde_json::to_value(finding).unwrap();
         for (seed, fate) in fates().enumerate() {
-            let Ok(finding) = fate.apply(&finding) else { continue };
+            let Ok(finding) = fate.apply::<F>(&finding) else { continue };
             rendered += 1;
             // Of a finding that is not a run of jobs, fio's formats are its JSON again.
             let formats = Format::all().filter(|it| !it.is_of_fio() || finding.own_run().is_some());
@@ -182,4 +187,25 @@ mod no_finding_breaks_a_format {
         ($($kind:ident)+) => { $(#[test] fn $kind() { super::survives(crate::$kind::page::fixture::all()); })+ };
     }
     fixtures!(tests);
+}
+
+proptest! {
+    #[test]
+    fn hostile_names_stay_text(number in any::<f64>(), text in any::<String>()) {
+        const MARKUP: &str = "</b><script>";
+        let name = format!("{text}{MARKUP}");
+        let finding = compare::page::fixture::hostile(number, &name);
+        let table = Format::Csv.render(&finding, Ink::Plain, 0);
+        prop_assert_eq!(table.find('\u{1b}'), None);
+        prop_assert!(csv::read(&table).iter().flatten().any(|field| *field == bare(&name)));
+        let document = finding.document();
+        let page = html(&document);
+        prop_assert_eq!(page::unbalanced(&page), None);
+        prop_assert!(!page.contains("<script"));
+        let page = markdown(&document);
+        prop_assert!(page.contains(r"\<script\>"), "it is shown: {}", page);
+        prop_assert_eq!(foreign_tag(&page), None);
+        let plain = markdown(&compare::page::fixture::hostile(number, MARKUP).document());
+        prop_assert_eq!(page.lines().count(), plain.lines().count());
+    }
 }
