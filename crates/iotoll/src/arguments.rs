@@ -341,12 +341,6 @@ pub fn probes(text: &str) -> Result<Probes, String> {
     }
 }
 
-/// Whether the user asks for the list of probes instead of a measurement.
-pub fn lists_probes(matches: &clap::ArgMatches) -> bool {
-    let probes = matches.subcommand().and_then(|(_, verb)| verb.try_get_many::<Probes>("probe").ok()?);
-    probes.is_some_and(|mut probes| probes.any(|probes| matches!(probes, Probes::List)))
-}
-
 /// A shorter measurement cannot tell a quiet machine from a busy one; a longer one gains nothing.
 pub fn background(text: &str) -> Result<Duration, String> {
     within(text, Duration::from_millis(200), Duration::from_secs(3600), "200ms to 1h")

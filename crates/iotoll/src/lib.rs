@@ -22,7 +22,7 @@ mod serve;
 mod signals;
 mod standard_error;
 
-use crate::arguments::{Generated, JOB_VERBS, Output, Shown, fio_flags, help};
+use crate::arguments::{Generated, JOB_VERBS, Output, Probes, Shown, fio_flags, help};
 use crate::blast::BlastArguments;
 use crate::compare::CompareArguments;
 use crate::cost::CostArguments;
@@ -167,7 +167,8 @@ impl Verb {
         let (mut misplaced, mut lists) = (None, false);
         let parsed = parsed.and_then(|matches| {
             misplaced = fio_flags::misplaced_format(&matches);
-            lists = arguments::lists_probes(&matches);
+            let probes = matches.subcommand().and_then(|(_, verb)| verb.try_get_many::<Probes>("probe").ok()?);
+            lists = probes.is_some_and(|mut probes| probes.any(|probes| matches!(probes, Probes::List)));
             CommandLine::from_arg_matches(&matches)
         });
         let mut verb = match parsed {
