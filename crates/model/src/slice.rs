@@ -4,7 +4,6 @@
 pub mod command;
 mod execution;
 pub(crate) mod rounds;
-mod steal;
 
 pub use command::{bytes_of_a_message, counts};
 pub use rounds::{CaseLoad, Choice, Measured, MeasuredSlices, Round, Rounds, SliceCost, why_unmetered};
@@ -12,7 +11,7 @@ pub use rounds::{CaseLoad, Choice, Measured, MeasuredSlices, Round, Rounds, Slic
 use crate::group_limit::LimitWindow;
 use crate::histogram::Histogram;
 use crate::injected::Injected;
-use crate::record::{Done, Execution, IoInterval, Snapshot, TaskTimes};
+use crate::record::{Done, Execution, IoInterval, Mode, Snapshot, Stretch, TaskTimes};
 use crate::unit::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
@@ -139,6 +138,23 @@ impl SliceReading {
             Self::Slice { before, after, .. } | Self::Command { before, after, .. } => Some((before, after)),
             Self::Execution(_) => None,
         }
+    }
+
+    /// Stolen CPU seconds, and the CPU seconds between the two readings.
+    pub(crate) fn stolen(&self, cpus: f64) -> (f64, f64) {
+        let ends = match self {
+            Self::Slice { .. } | Self::Command { .. } => self.ends(),
+            Self::Execution(Execution { stretch: Stretch { snapshots, .. }, .. }) => {
+                let measured = |snapshot: &&Snapshot| snapshot.mode != Mode::Gap;
+                snapshots.iter().find(measured).zip(snapshots.last())
+            }
+        };
+        let read = ends.and_then(|(before, after)| {
+            let (first, last) = (before.system.as_ref()?, after.system.as_ref()?);
+            let watched = after.at_nanos.since(before.at_nanos).seconds() * cpus;
+            Some((last.steal_nanos.since(first.steal_nanos).seconds(), watched))
+        });
+        read.unwrap_or((0.0, 0.0))
     }
 }
 

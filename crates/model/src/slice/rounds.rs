@@ -3,7 +3,6 @@
 //! The sums grow while the experiment is measured, because it ends when it is precise enough.
 
 use super::command::{self, CommandScale, Commands};
-use super::steal::{SliceReadings, stolen};
 use super::{RoundRecord, SliceReading, SliceRecord, execution};
 use crate::experiment::metric::Term;
 use crate::experiment::{Metric, WorkCounter};
@@ -11,7 +10,7 @@ use crate::record::{Host, Meter, MeterStatus, Snapshot};
 use crate::stats::{LogRatio, Pair, PairedRound, Resolution, exceeds_background, log_ratio};
 use crate::study::Context;
 use crate::study::caveats::NEVER_IDLE;
-use crate::study::windows::window;
+use crate::study::windows::{Busy, Columns, charged_in, part_of_steal_in, shares, window};
 use crate::unit::Bytes;
 use std::collections::BTreeMap;
 
@@ -298,6 +297,63 @@ pub struct CaseLoad {
     pub own: Option<f64>,
 }
 
+/// Common properties of the slices of one case in a round.
+#[derive(Clone, Copy, Debug)]
+struct SliceReadings {
+    /// The CPUs of the machine, which may differ between rounds.
+    context: Context,
+    /// The fraction of busy time that remains after subtracting steal. Steal is counted in ticks of 10 ms, which is too
+    /// coarse for a slice, but not for a round.
+    kept: f64,
+    /// What a count of a sliced command is worth.
+    scale: CommandScale,
+}
+
+impl SliceReadings {
+    /// For each case, and for the idle machine (`None`).
+    fn by_case(
+        slices: &[SliceRecord],
+        commands: Commands,
+        meter: Option<Meter>,
+        context: &Context,
+    ) -> BTreeMap<Option<usize>, Self> {
+        let context = Context { cpus: cpus(slices).unwrap_or(context.cpus), ..*context };
+        let meter = meter.filter(|meter| meter.takes_steal_for_busy());
+        let mut busy: BTreeMap<Option<usize>, Busy> = BTreeMap::new();
+        let (mut steal, mut sampled) = (0.0, None);
+        for slice in slices {
+            let of_case = busy.entry(slice.case).or_default();
+            let Some((before, after)) = slice.reading.ends() else { continue };
+            let (tasks, own) = match &slice.reading {
+                SliceReading::Slice { work, tasks, .. } => (tasks.as_ref(), work.thread_nanos.as_f64()),
+                SliceReading::Command { first, last, .. } => (None, command::thread_nanos(first, last).unwrap_or(0.0)),
+                SliceReading::Execution(_) => continue,
+            };
+            let columns = Columns::between(before, after).unwrap_or_default();
+            steal += columns.steal;
+            let read = meter.and_then(|meter| cycles(slice, meter, &context));
+            of_case.not_idle += read.map_or(0.0, |(cycles, _)| cycles / context.clock.0 * 1e9);
+            // Clocks that include steal do not show where it is.
+            of_case.charged += match tasks {
+                _ if context.steal_in_task_clocks => 0.0,
+                Some(tasks) => charged_in(tasks, before, after),
+                None => own,
+            };
+            if tasks.is_none() || context.steal_in_task_clocks {
+                *sampled.get_or_insert(0.0) += columns.busy.unwrap_or(0.0);
+            }
+        }
+        let sum = |of: fn(&Busy) -> f64| busy.values().map(of).sum::<f64>();
+        let (not_idle, charged) = (sum(|busy| busy.not_idle), sum(|busy| busy.charged));
+        // The workers' clocks exclude the work of others, and the columns may be too low: the true value is at least
+        // the larger one.
+        let charged = sampled.map_or(charged, |sampled: f64| sampled.max(charged));
+        let taken = steal * part_of_steal_in(not_idle, steal, Some(charged));
+        let kept = shares(&busy, taken).into_iter();
+        kept.map(|(case, kept)| (case, Self { context, kept, scale: CommandScale::of(commands, case) })).collect()
+    }
+}
+
 /// How the meter of the cycles is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Choice {
@@ -357,7 +413,7 @@ impl MeasuredSlices {
         for slice in round.slices.iter().filter(|slice| !slice.reading.is_uncounted()) {
             let by_case = by_case.get(&slice.case).copied().unwrap_or_else(|| self.unknown_readings());
             let read = measured(slice, meter, &by_case);
-            let (stolen, watched) = stolen(slice, by_case.context.cpus as f64);
+            let (stolen, watched) = slice.reading.stolen(by_case.context.cpus as f64);
             sums.stolen = (sums.stolen.0 + stolen, sums.stolen.1 + watched);
             match slice.case {
                 None => sums.background.add(&read),
@@ -412,6 +468,16 @@ pub fn why_unmetered(rounds: &[RoundRecord], meters: &[MeterStatus]) -> &'static
     } else {
         "no meter of the whole machine is available; see `iotoll doctor`"
     }
+}
+
+/// Number of CPUs according to the machine's own clocks.
+fn cpus(slices: &[SliceRecord]) -> Option<usize> {
+    let of = |snapshot: &Snapshot| {
+        let most =
+            snapshot.counts.iter().filter(|(meter, _)| meter.sees_whole_machine()).map(|(_, count)| count.cpus).max();
+        most.and_then(|cpus| usize::try_from(cpus).ok()).filter(|cpus| *cpus > 0)
+    };
+    slices.iter().find_map(|slice| slice.reading.pairs().find_map(|(before, _)| of(before)))
 }
 
 fn slices(rounds: &[RoundRecord]) -> impl Iterator<Item = &SliceRecord> {

@@ -147,6 +147,35 @@ fn pairs(windows: &[Window]) -> Vec<Pair> {
     windows.iter().map(|window| Pair { numerator: window.cycles, denominator: window.capacity_seconds }).collect()
 }
 
+/// Merges neighbouring windows into at most [`GROUPS`] groups of about equal length.
+fn grouped(windows: &[Window]) -> Vec<Window> {
+    let total: f64 = windows.iter().map(Window::seconds).sum();
+    let least = total / GROUPS as f64 * 0.999;
+    let mut groups: Vec<Window> = Vec::new();
+    let mut length = 0.0;
+    for window in windows {
+        match groups.last_mut() {
+            Some(group) if length < least => {
+                group.join(window);
+                length += window.seconds();
+            }
+            _ => {
+                groups.push(*window);
+                length = window.seconds();
+            }
+        }
+    }
+    // The last group may be too short to count as one of many.
+    if let [.., before, last] = groups.as_mut_slice()
+        && last.seconds() < least / 2.0
+    {
+        let last = *last;
+        before.join(&last);
+        groups.pop();
+    }
+    groups
+}
+
 /// The rate over the windows of all stretches. If the rates before and after differ, half of the difference is used as
 /// a standard error if it is larger: this assumes that the background during the run was between the two, which is not
 /// measured.
@@ -296,35 +325,6 @@ pub(super) fn switches(executions: &[Execution], rates: &BackgroundRates) -> Fig
         Some(_) => None,
     };
     Figure { estimate: Some(net), why_not: reason.map(|reason| reason + &own) }
-}
-
-/// Merges neighbouring windows into at most [`GROUPS`] groups of about equal length.
-pub(super) fn grouped(windows: &[Window]) -> Vec<Window> {
-    let total: f64 = windows.iter().map(Window::seconds).sum();
-    let least = total / GROUPS as f64 * 0.999;
-    let mut groups: Vec<Window> = Vec::new();
-    let mut length = 0.0;
-    for window in windows {
-        match groups.last_mut() {
-            Some(group) if length < least => {
-                group.join(window);
-                length += window.seconds();
-            }
-            _ => {
-                groups.push(*window);
-                length = window.seconds();
-            }
-        }
-    }
-    // The last group may be too short to count as one of many.
-    if let [.., before, last] = groups.as_mut_slice()
-        && last.seconds() < least / 2.0
-    {
-        let last = *last;
-        before.join(&last);
-        groups.pop();
-    }
-    groups
 }
 
 /// The work done. The counts are those of the jobs; rates come from the snapshots if they have the work, because jobs

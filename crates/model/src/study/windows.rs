@@ -1,5 +1,5 @@
-//! What a meter or a counter saw in windows, the time between snapshots, and in an execution's time of I/O; without the part of stolen time
-//! that idle clocks count as busy.
+//! What a meter or a counter saw in windows, the time between snapshots, and in an execution's time of I/O; and stolen time: what idle clocks
+//! count of it as busy, and the part of its busy time that each of several loads keeps.
 //!
 //! CPU time and cycles have their scope in the type, which excludes two published mistakes with "cycles per I/O". A busy time has a scope
 //! ([`WholeMachine`], [`WorkloadThreads`]), so the utilisation of one core cannot be used for a machine. And [`Capacity`], CPUs × wall
@@ -9,8 +9,9 @@
 use super::Context;
 use crate::account::named::SOAKER;
 use crate::meter::{Counts, Meter};
-use crate::record::{Done, Execution, IoInterval, JobRecord, Mode, Snapshot, Stretch, TaskOwner, TaskTime};
+use crate::record::{Done, Execution, IoInterval, JobRecord, Mode, Snapshot, Stretch, TaskOwner, TaskTime, TaskTimes};
 use crate::unit::{Hertz, Nanos};
+use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
 /// A meter's measurement between two snapshots.
@@ -194,6 +195,54 @@ pub(crate) fn part_of_steal_in(not_idle: f64, steal: f64, charged: Option<f64>) 
         Some(charged) if steal > 0.0 => ((not_idle - charged) / steal).clamp(0.0, 1.0),
         _ => 1.0,
     }
+}
+
+/// CPU time that tasks were charged between two snapshots, in nanoseconds. Tasks were read before the first and after
+/// the second, and iotoll did little else in between.
+pub(crate) fn charged_in(tasks: &TaskTimes, before: &Snapshot, after: &Snapshot) -> f64 {
+    let others = tasks.tasks.iter().filter(|task| task.owner != TaskOwner::Iotoll);
+    let nanos: f64 = others.map(|task| task.nanos.as_f64()).sum();
+    let (read, slice) = (tasks.wall_nanos.seconds(), after.at_nanos.since(before.at_nanos).seconds());
+    if read > 0.0 { nanos * (slice / read).min(1.0) } else { 0.0 }
+}
+
+/// CPU time in the slices of one case, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Busy {
+    pub not_idle: f64,
+    /// The part that is known to have been charged to tasks.
+    pub charged: f64,
+}
+
+/// The fraction that each case keeps when `taken` is subtracted from all of them, in proportion to their busy time, but
+/// at most the time that no task was charged for. A case that sleeps has little of that, because it loses the CPU while
+/// it is idle.
+pub(crate) fn shares(busy: &BTreeMap<Option<usize>, Busy>, taken: f64) -> BTreeMap<Option<usize>, f64> {
+    let mut kept: BTreeMap<Option<usize>, f64> = busy.keys().map(|case| (*case, 1.0)).collect();
+    let mut open: Vec<Option<usize>> =
+        busy.iter().filter(|(_, busy)| busy.not_idle > 0.0).map(|(case, _)| *case).collect();
+    let mut left = taken;
+    while !open.is_empty() && left > 0.0 {
+        let of = |case: &Option<usize>| busy.get(case).copied().unwrap_or_default();
+        let sum: f64 = open.iter().map(|case| of(case).not_idle).sum();
+        let rate = left / sum;
+        let (full, rest): (Vec<_>, Vec<_>) = open.iter().partition(|case| {
+            let busy = of(case);
+            busy.not_idle * rate > busy.not_idle - busy.charged
+        });
+        for case in &full {
+            let busy = of(case);
+            let part = ((busy.not_idle - busy.charged) / busy.not_idle).clamp(0.0, 1.0);
+            kept.insert(*case, 1.0 - part);
+            left -= part * busy.not_idle;
+        }
+        if full.is_empty() {
+            kept.extend(rest.iter().map(|case| (*case, (1.0 - rate).max(0.0))));
+            break;
+        }
+        open = rest;
+    }
+    kept
 }
 
 /// What `meter` measured between two snapshots, including stolen time.
