@@ -45,6 +45,8 @@ pub struct RunFinding {
     pub canaries: Vec<Canaries>,
 }
 
+crate::headed!(RunFinding);
+
 /// A meter of this measurement.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MeterFinding {

@@ -1,6 +1,5 @@
 //! What every record can do, whatever its kind, the first line of every record, and what every finding begins with.
 
-use crate::finding::RunFinding;
 use crate::limit::{AtPlace, Limit, LimitFinding, Quantity};
 use crate::origin::{Input, Origin};
 use crate::plan::service::Service;
@@ -281,8 +280,6 @@ macro_rules! headed {
         }
     };
 }
-
-crate::headed!(RunFinding);
 
 /// The limits of a measurement of `plan`, with an earlier record or without.
 ///
