@@ -253,7 +253,7 @@ impl Trims {
             let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
             rustix::fs::fallocate(file, hole, offset, length).map_err(Into::into)
         };
-        result_of(outcome.map(|()| request.length as usize))
+        outcome.map_or_else(failed, |()| moved(request.length as usize))
     }
 }
 
@@ -262,10 +262,9 @@ fn moved(bytes: usize) -> i32 {
     u32::try_from(bytes).unwrap_or(u32::MAX).cast_signed()
 }
 
-/// The engines' common form of a result: bytes, or minus the error number, down to −4095.
-#[inline]
-fn result_of<E: Into<io::Error>>(outcome: std::result::Result<usize, E>) -> i32 {
-    outcome.map_or_else(|error| -error.into().raw_os_error().unwrap_or(5), moved)
+/// An error as a result: minus its number, down to −4095.
+fn failed(error: io::Error) -> i32 {
+    -error.raw_os_error().unwrap_or(5)
 }
 
 #[cfg(test)]

@@ -87,7 +87,7 @@ fn io_uring_is_counted_by_its_rings() {
     let commands: Vec<&Value> = slices.filter_map(|slice| slice["reading"].get("command")).collect();
     let moved =
         commands.iter().filter(|slice| slice["last"]["count"].as_u64() > slice["first"]["count"].as_u64()).count();
-    assert!(!commands.is_empty() && moved * 10 >= commands.len() * 9, "{moved} of {} slices moved", commands.len());
+    assert!(!commands.is_empty() && moved * 4 >= commands.len() * 3, "{moved} of {} slices moved", commands.len());
     // Task accounting sees a log file at most.
     for case in items(&found["page_cache"]) {
         assert!(number(&case["reads_from_storage_fraction"]) < 0.5, "{case}");

@@ -1,6 +1,6 @@
 //! Engines that move one block of a file at a time in this thread: psync, pvsync, pvsync2, sync and mmap.
 
-use super::{OpenEngine, Perform, Sync, Trims, flags, moved, noisy_slots, open_files, result_of, sync_file};
+use super::{OpenEngine, Perform, Sync, Trims, failed, flags, moved, noisy_slots, open_files, sync_file};
 use crate::worker_pool::JobCopy;
 use crate::workload::request_source::{Kind, Request};
 use lab::error::{Error, Result};
@@ -88,13 +88,19 @@ fn call(calls: &mut u64, mut once: impl FnMut() -> rustix::io::Result<usize>) ->
     }
 }
 
+/// The result of a raw system call.
+#[inline(always)]
+fn called(outcome: rustix::io::Result<usize>) -> i32 {
+    outcome.map_or_else(|error| -error.raw_os_error(), moved)
+}
+
 #[derive(Clone)]
 struct Plain;
 
 impl Moves for Plain {
     #[inline(always)]
     fn transfer(&mut self, file: &OwnedFd, kind: Kind, offset: u64, memory: &mut [u8], calls: &mut u64) -> i32 {
-        result_of(call(calls, || match kind {
+        called(call(calls, || match kind {
             Kind::Read => pread(file, &mut *memory, offset),
             Kind::Write | Kind::Trim => pwrite(file, &*memory, offset),
         }))
@@ -105,7 +111,7 @@ impl Moves for Plain {
 impl Moves for Option<ReadWriteFlags> {
     #[inline(always)]
     fn transfer(&mut self, file: &OwnedFd, kind: Kind, offset: u64, memory: &mut [u8], calls: &mut u64) -> i32 {
-        result_of(call(calls, || match (kind, *self) {
+        called(call(calls, || match (kind, *self) {
             (Kind::Read, None) => preadv(file, &mut [IoSliceMut::new(memory)], offset),
             (Kind::Read, Some(flags)) => preadv2(file, &mut [IoSliceMut::new(memory)], offset, flags),
             (_, None) => pwritev(file, &[IoSlice::new(memory)], offset),
@@ -132,7 +138,7 @@ impl Moves for Position {
             Kind::Write | Kind::Trim => rustix::io::write(file, &*memory),
         });
         self.0 = outcome.ok().map(|bytes| offset + bytes as u64);
-        result_of(outcome)
+        called(outcome)
     }
 }
 
@@ -153,13 +159,9 @@ impl Moves for Mapped {
             Kind::Read => self.mapping.read(offset, memory),
             Kind::Write | Kind::Trim => self.mapping.write(offset, memory),
         }
-        if self.through {
-            *calls += 1;
-            if let Err(error) = self.mapping.sync(offset, length) {
-                return result_of(Err(error));
-            }
-        }
-        moved(length)
+        *calls += u64::from(self.through);
+        let synced = if self.through { self.mapping.sync(offset, length) } else { Ok(()) };
+        synced.map_or_else(failed, |()| moved(length))
     }
 }
 

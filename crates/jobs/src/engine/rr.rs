@@ -191,7 +191,7 @@ impl Exchanges {
 
     /// The connection is of no use any more: none of the requests in flight has a response.
     fn fail_all(&mut self, error: io::Error) {
-        let (result, now) = (super::result_of(Err(late(error))), ticks());
+        let (result, now) = (super::failed(late(error)), ticks());
         self.arrived = 0;
         for Waiting { slot, .. } in self.waiting.drain(..) {
             self.done.push((slot, result, Stages { handed_over: now, sent: None, answered: now }));
