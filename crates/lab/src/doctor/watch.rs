@@ -96,7 +96,8 @@ pub(super) fn one_busy_cpu(meters: &mut MeterSet) -> Vec<Snapshot> {
     let steps = (WATCHED.div_duration_f64(step) as u32).max(FEWEST_STEPS);
     let spinning = Spinning::default();
     thread::scope(|scope| {
-        scope.spawn(|| spinning.spin());
+        // A limit of threads may forbid it: then nothing was seen.
+        let Ok(_) = thread::Builder::new().spawn_scoped(scope, || spinning.spin()) else { return Vec::new() };
         // Until it has a CPU.
         thread::sleep(WATCHED / STEPS);
         let look = |_| {

@@ -166,7 +166,7 @@ fn named(naming: &Naming<'_>, collected: &mut Collected) -> Option<Profile> {
     }
     std::thread::scope(|scope| {
         let ((begins, begun), (ends, ended)) = (channel(), channel::<()>());
-        let naming = scope.spawn(move || {
+        let naming = std::thread::Builder::new().spawn_scoped(scope, move || {
             let _ = set_class(Class::Ordinary);
             let _ = begins.send(thread_id());
             let profile = naming.profile(collected);
@@ -176,7 +176,7 @@ fn named(naming: &Naming<'_>, collected: &mut Collected) -> Option<Profile> {
         if let Ok(thread) = begun.recv() {
             help_if_starved(thread, &ended);
         }
-        naming.join().ok()
+        naming.ok()?.join().ok()
     })
 }
 
