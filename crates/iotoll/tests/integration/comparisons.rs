@@ -109,26 +109,6 @@ fn the_difference_from_the_stored_record_is_split() {
 }
 
 #[test]
-fn commands_are_compared_by_their_reported_io() {
-    needs!("fio");
-    let folder = Folder::with_file("data", 1 << 20);
-    let fio =
-        "fio --name=a --rw=randread --bs=4k --size=1m --filename=data --time_based --runtime=300ms --ioengine=psync";
-    let arms = format!("--baseline-cmd '{fio}' --candidate-cmd '{fio} --thinktime=1000'");
-    let found = folder.costed(&format!("compare --meters idle --budget 3s --slices off {arms}"));
-    let metrics = &found["cells"][0]["metrics"];
-    // If the machine can be metered at all, every execution was, by one meter.
-    if found["environment"]["meter"].is_string() {
-        let cost = &metrics["cycles_per_io"];
-        let unseen = |reason: &str| reason.contains("below the noise") || reason.contains("busy without the workload");
-        assert!(cost["baseline"].is_number() || cost["reason"].as_str().is_some_and(unseen), "{cost}");
-    }
-    assert!(number(&metrics["iops"]["change"]) < 0.0, "{}", metrics["iops"]);
-    assert!(number(&metrics["latency_p50"]["baseline"]) > 0.0, "{}", metrics["latency_p50"]);
-    assert!((0.2..30.0).contains(&number(&metrics["seconds"]["baseline"])), "{}", metrics["seconds"]);
-}
-
-#[test]
 fn a_toggle_is_on_only_for_the_candidate_and_then_restored() {
     let folder = Folder::new();
     // A regular file is not a kernel file: brackets in it have no meaning, and it is restored byte for byte.
@@ -308,6 +288,31 @@ fn a_truncated_record_is_shown_as_far_as_it_goes() {
     assert!(again["outcome"]["failed"].as_str().unwrap().contains("cut off"));
     folder.write("kept/record.jsonl", "garbage\n");
     folder.iotoll("report kept").run().refused(2, &["record.jsonl", "line 1"]);
+}
+
+/// `./check` runs them one at a time.
+mod alone {
+    use super::*;
+
+    #[test]
+    fn commands_are_compared_by_their_reported_io() {
+        needs!("fio");
+        let folder = Folder::with_file("data", 1 << 20);
+        let fio = "fio --name=a --rw=randread --bs=4k --size=1m --filename=data --time_based --runtime=300ms --ioengine=psync";
+        let arms = format!("--baseline-cmd '{fio}' --candidate-cmd '{fio} --thinktime=1000'");
+        let found = folder.costed(&format!("compare --meters idle --budget 3s --slices off {arms}"));
+        let metrics = &found["cells"][0]["metrics"];
+        // If the machine can be metered at all, every execution was, by one meter.
+        if found["environment"]["meter"].is_string() {
+            let cost = &metrics["cycles_per_io"];
+            let unseen =
+                |reason: &str| reason.contains("below the noise") || reason.contains("busy without the workload");
+            assert!(cost["baseline"].is_number() || cost["reason"].as_str().is_some_and(unseen), "{cost}");
+        }
+        assert!(number(&metrics["iops"]["change"]) < 0.0, "{}", metrics["iops"]);
+        assert!(number(&metrics["latency_p50"]["baseline"]) > 0.0, "{}", metrics["latency_p50"]);
+        assert!((0.2..30.0).contains(&number(&metrics["seconds"]["baseline"])), "{}", metrics["seconds"]);
+    }
 }
 
 /// `./check` runs them with `--long` only.
