@@ -88,14 +88,14 @@ fn compared(finding: &Value) -> Option<Vec<Value>> {
     Some(finding["cells"][0]["events"].as_array().unwrap().clone())
 }
 
-/// An engine that submits by a system call of its own.
+/// libaio submits each I/O by io_submit, psync none. Nobody calls uname: a count that finds everything would find that too.
 #[test]
 fn a_comparison_finds_the_system_call_of_one_arm() {
     let folder = Folder::with_file("data", 4 << 20);
     let arms = "--budget 8s --baseline ioengine=psync --candidate ioengine=libaio";
     let words = format!("{COMPARE} {arms} --events syscalls:io_submit,syscalls:uname");
     let mut seen = Vec::new();
-    // Another test may do the same for a while.
+    // Events are of the whole machine, and another test may use libaio for a while.
     for _ in 0..4 {
         let finding = folder.iotoll(&words).run().json();
         let Some(events) = compared(&finding) else { return };

@@ -127,6 +127,7 @@ mod tests {
         assert!((boot - 12.0 / 1316.0).abs() < 1e-9, "{boot}");
     }
 
+    /// Empty, without numbers, with too few, without a line for each CPU, with words: an unknown share is no share of 0.
     #[test]
     fn what_is_not_proc_stat_is_not_zero() {
         for text in ["", "cpu\n", "cpu  1 2 3\ncpu0 1\n", "cpu  1 2 3 4 5 6 7 8\nctxt 1\n", "cpu  a b\ncpu0\n"] {
