@@ -53,7 +53,7 @@ fn table(proc: &Path, ports: bool) -> Vec<(Address, u64)> {
     if !ports {
         return lines("unix").filter_map(|line| listening_path(&line)).collect();
     }
-    // Those that listen come first: the kernel does not look for connections.
+    // Those that listen come first: the rest is not read.
     let listening = |name| lines(name).skip(1).map_while(|line| listening_port(&line));
     listening("tcp").chain(listening("tcp6")).collect()
 }
